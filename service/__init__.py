@@ -1,0 +1,1 @@
+"""Sluice: records from Azure Event Hubs into Azure Cosmos DB, at exactly the rate you choose."""

@@ -1,0 +1,1 @@
+"""The PySpark jobs: backfill, reconcile, repair."""

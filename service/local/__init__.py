@@ -1,0 +1,1 @@
+"""The local stack: Event Hubs, Cosmos and Azurite on loopback."""

@@ -1,0 +1,1 @@
+"""A Cosmos DB (NoSQL) endpoint on loopback that speaks REST to the real SDKs."""

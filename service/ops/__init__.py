@@ -1,0 +1,1 @@
+"""What people and platforms see: telemetry, logs, ops pages, admin commands."""

@@ -1,0 +1,1 @@
+"""The sink: records, their order, and bulk writes into Cosmos."""

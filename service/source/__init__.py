@@ -1,0 +1,1 @@
+"""The source: Event Hubs, and the leases and checkpoints kept in blob storage."""
