@@ -23,7 +23,7 @@ CLOCK_SKEW_SECONDS = 0.0
 _MAX_TOKEN_CHARACTERS = 64 * 1024
 
 
-class TokenRejected(Exception):  # noqa: N818 - named for what happened to the token
+class TokenRejected(Exception):
     """A token that does not hold; `reason` says why, in words for the client's error."""
 
     def __init__(self, reason: str) -> None:

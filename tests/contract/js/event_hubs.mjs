@@ -1,0 +1,55 @@
+// @azure/event-hubs as a foreign client: one command per run, arguments and answer as JSON.
+//   node event_hubs.mjs '{"command": "send", "connection": "...", "hub": "hub", ...}'
+import { EventHubConsumerClient, EventHubProducerClient, earliestEventPosition } from "@azure/event-hubs";
+
+const commands = {
+  async send({ connection, hub, count, partitionId, partitionKey }) {
+    const producer = new EventHubProducerClient(connection, hub);
+    const batch = await producer.createBatch({ partitionId, partitionKey });
+    for (let i = 0; i < count; i++) batch.tryAdd({ body: { number: i }, properties: { from: "js" } });
+    await producer.sendBatch(batch);
+    const properties = await producer.getEventHubProperties();
+    await producer.close();
+    return { partitionIds: properties.partitionIds, createdOn: properties.createdOn };
+  },
+
+  // Reads until it has `count` events or an error; `position` is that of the SDK.
+  async receive({ connection, hub, group, count, partitionId, position, epoch, metrics }) {
+    const consumer = new EventHubConsumerClient(group ?? "$Default", connection, hub, {
+      retryOptions: { maxRetries: 0 },
+    });
+    const events = [];
+    const outcome = await new Promise((resolve) => {
+      const options = {
+        startPosition: position ?? earliestEventPosition,
+        ownerLevel: epoch,
+        maxWaitTimeInSeconds: 1,
+        trackLastEnqueuedEventProperties: metrics ?? false,
+      };
+      const handlers = {
+        async processEvents(batch, context) {
+          for (const event of batch)
+            events.push({
+              partition: context.partitionId,
+              body: event.body,
+              sequence: event.sequenceNumber,
+              offset: event.offset,
+              properties: event.properties,
+              last: context.lastEnqueuedEventProperties?.sequenceNumber,
+            });
+          if (events.length >= count) resolve(null);
+        },
+        async processError(error) {
+          resolve({ code: error.code, message: error.message });
+        },
+      };
+      if (partitionId === undefined) consumer.subscribe(handlers, options);
+      else consumer.subscribe(partitionId, handlers, options);
+    });
+    await consumer.close();
+    return { events, error: outcome };
+  },
+};
+
+const { command, ...args } = JSON.parse(process.argv[2]);
+console.log(JSON.stringify(await commands[command](args)));
