@@ -1,0 +1,200 @@
+"""The documents of a container, and the views through which operations see them.
+
+A document is kept as its JSON bytes: reads answer with them as they are, nothing is shared with a caller, and a million
+of them are light on memory and on the garbage collector.
+"""
+
+import heapq
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple, Protocol
+
+import orjson
+
+from service.local.cosmos.partition_key import KeyValue
+
+Key = tuple[str, str]
+"""Partition key text and id: what names a document."""
+Term = tuple[str, int, str]
+"""Partition key text, number of the unique key, and its values as JSON: what no two documents may share."""
+NEVER: Final = float("inf")
+
+
+class Document(NamedTuple):
+    """One stored version of a document. (A named tuple: a frozen dataclass takes four times as long to make.)"""
+
+    id: str
+    key: KeyValue
+    body: bytes
+    etag: str
+    number: int
+    """Order of creation within the container; also what its `_rid` is made of."""
+    lsn: int
+    """Order of the last change within the container."""
+    timestamp: int
+    expires: float
+    terms: tuple[Term, ...] = ()
+
+    @property
+    def name(self) -> Key:
+        """What names it."""
+        return self.key.text, self.id
+
+    @property
+    def rid(self) -> str:
+        """Its resource id, as it stands in the body."""
+        return str(self.value()["_rid"])
+
+    def value(self) -> dict[str, Any]:
+        """The document itself, a fresh copy."""
+        value: dict[str, Any] = orjson.loads(self.body)
+        return value
+
+
+class View(Protocol):
+    """What an operation may look at: the store, or the store with the pending changes of a transaction over it."""
+
+    def get(self, name: Key) -> Document | None:
+        """The document of that name."""
+        ...
+
+    def holder(self, term: Term) -> Key | None:
+        """Which document has this unique key value."""
+        ...
+
+    def partition_bytes(self, partition_key: str) -> int:
+        """How much the documents of one logical partition take."""
+        ...
+
+
+class Store:
+    """All documents of a container: by name, in order of creation; and by change, in order of the last change."""
+
+    def __init__(self) -> None:
+        self._documents: dict[Key, Document] = {}
+        self._changes: dict[int, Document] = {}
+        self._holders: dict[Term, Key] = {}
+        self._sizes: dict[str, int] = {}
+        self._expiring: list[tuple[float, int, Key]] = []
+        self._snapshot: list[Document] | None = None
+        self.lsn = 0
+        self.numbers = 0
+
+    def __len__(self) -> int:
+        return len(self._documents)
+
+    def get(self, name: Key) -> Document | None:
+        """The document of that name."""
+        return self._documents.get(name)
+
+    def holder(self, term: Term) -> Key | None:
+        """Which document has this unique key value."""
+        return self._holders.get(term)
+
+    def partition_bytes(self, partition_key: str) -> int:
+        """How much the documents of one logical partition take."""
+        return self._sizes.get(partition_key, 0)
+
+    def put(self, document: Document) -> None:
+        """Take a new document, or a new version of one."""
+        name = (document.key.text, document.id)
+        old = self._documents.get(name)
+        sizes = self._sizes
+        if old is not None:
+            self._changes.pop(old.lsn, None)
+            sizes[name[0]] += len(document.body) - len(old.body)
+            for term in old.terms:
+                self._holders.pop(term, None)
+        else:
+            sizes[name[0]] = sizes.get(name[0], 0) + len(document.body)
+        self._documents[name] = document
+        self._changes[document.lsn] = document
+        for term in document.terms:
+            self._holders[term] = name
+        if document.expires != NEVER:
+            heapq.heappush(self._expiring, (document.expires, document.lsn, name))
+        self._snapshot = None
+
+    def delete(self, name: Key) -> None:
+        """Remove a document; nothing happens if there is none."""
+        old = self._documents.pop(name, None)
+        if old is None:
+            return
+        self._changes.pop(old.lsn, None)
+        left = self._sizes[name[0]] - len(old.body)
+        if left:
+            self._sizes[name[0]] = left
+        else:
+            del self._sizes[name[0]]
+        for term in old.terms:
+            self._holders.pop(term, None)
+        self._snapshot = None
+
+    def expire(self, now: float) -> list[Key]:
+        """Remove what has outlived its time; which they were."""
+        gone: list[Key] = []
+        while self._expiring and self._expiring[0][0] <= now:
+            _, lsn, name = heapq.heappop(self._expiring)
+            current = self._documents.get(name)
+            if current is not None and current.lsn == lsn:
+                self.delete(name)
+                gone.append(name)
+        return gone
+
+    def in_order(self) -> list[Document]:
+        """All, in order of creation. The list is shared until the next write: not to be changed."""
+        if self._snapshot is None:
+            self._snapshot = list(self._documents.values())
+        return self._snapshot
+
+    def newest_first(self) -> Iterator[Document]:
+        """All, the one that changed last first: the change feed backwards."""
+        return reversed(self._changes.values())
+
+    def clear(self) -> None:
+        """Remove all."""
+        for name in list(self._documents):
+            self.delete(name)
+
+
+class Transaction:
+    """Pending changes over a store: seen by the operations of one batch, and by nobody else until applied."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._pending: dict[Key, Document | None] = {}
+        self._holders: dict[Term, Key | None] = {}
+        self._grown: dict[str, int] = {}
+
+    def get(self, name: Key) -> Document | None:
+        """The document of that name, as this transaction has left it."""
+        return self._pending[name] if name in self._pending else self._store.get(name)
+
+    def holder(self, term: Term) -> Key | None:
+        """Which document has this unique key value."""
+        return self._holders[term] if term in self._holders else self._store.holder(term)
+
+    def partition_bytes(self, partition_key: str) -> int:
+        """How much the documents of one logical partition take."""
+        return self._store.partition_bytes(partition_key) + self._grown.get(partition_key, 0)
+
+    def put(self, document: Document) -> None:
+        """Note a document to be written."""
+        self._note(document.name, document)
+
+    def delete(self, name: Key) -> None:
+        """Note a document to be removed."""
+        self._note(name, None)
+
+    def changes(self) -> Iterator[tuple[Key, Document | None]]:
+        """What there is to apply, in order; None is a removal."""
+        return iter(self._pending.items())
+
+    def _note(self, name: Key, document: Document | None) -> None:
+        old = self.get(name)
+        for term in old.terms if old else ():
+            self._holders[term] = None
+        for term in document.terms if document else ():
+            self._holders[term] = name
+        growth = (len(document.body) if document else 0) - (len(old.body) if old else 0)
+        self._grown[name[0]] = self._grown.get(name[0], 0) + growth
+        self._pending[name] = document

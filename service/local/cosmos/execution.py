@@ -1,0 +1,119 @@
+"""Running operations against a container: routing, faults, throttling, charging, writing, logging."""
+
+from typing import NamedTuple
+
+from service.local.cosmos.container import Container
+from service.local.cosmos.documents import Document, Transaction
+from service.local.cosmos.errors import CosmosError, Throttled
+from service.local.cosmos.operations import WRITES, Decision, Operation, decide
+from service.local.cosmos.ranges import Range
+
+FAILED_DEPENDENCY = 424
+
+
+class Outcome(NamedTuple):
+    """What became of one operation."""
+
+    status: int
+    sub_status: int
+    charge: float
+    document: Document | None = None
+    error: CosmosError | None = None
+
+
+def check_budget(container: Container, place: Range) -> None:
+    """429 if the range has nothing left to spend."""
+    wait = place.budget.wait_ms(container.clock())
+    if wait:
+        raise Throttled(wait)
+
+
+def run(container: Container, operation: Operation, place: Range) -> Outcome:
+    """Do one operation by itself; errors come back as outcomes."""
+    try:
+        if container.faults.armed:
+            _operation_fault(container, operation, place)
+        if place.budget.limited:
+            check_budget(container, place)
+        decision = decide(operation, container.store, container.rules, container.minter)
+    except CosmosError as error:
+        place.budget.spend(error.charge)
+        _log(container, operation, place, error.status, error.sub_status, None)
+        return Outcome(error.status, error.sub_status, error.charge, None, error)
+    if decision.put is not None:
+        container.put(decision.put)
+    elif decision.delete is not None:
+        container.delete(decision.delete)
+    place.budget.spend(decision.charge)
+    _log(container, operation, place, decision.status, 0, decision)
+    return Outcome(decision.status, 0, decision.charge, decision.document)
+
+
+def run_atomic(container: Container, operations: list[Operation], place: Range) -> list[Outcome]:
+    """Do all operations or none. If one fails, the others are 424 and nothing is written.
+
+    Charged as a whole, into debt: a batch that costs more than a second's share could never pass otherwise.
+    """
+    check_budget(container, place)
+    transaction = Transaction(container.store)
+    decisions: list[Decision] = []
+    for operation in operations:
+        try:
+            if container.faults.armed:
+                _operation_fault(container, operation, place)
+            decision = decide(operation, transaction, container.rules, container.minter)
+        except CosmosError as error:
+            place.budget.spend(error.charge)
+            return _rolled_back(container, operations, place, len(decisions), error)
+        if decision.put is not None:
+            transaction.put(decision.put)
+        elif decision.delete is not None:
+            transaction.delete(decision.delete)
+        decisions.append(decision)
+    for name, document in transaction.changes():
+        if document is None:
+            container.delete(name)
+        else:
+            container.put(document)
+    place.budget.spend(sum(decision.charge for decision in decisions))
+    for operation, decision in zip(operations, decisions, strict=True):
+        _log(container, operation, place, decision.status, 0, decision)
+    return [Outcome(one.status, 0, one.charge, one.document) for one in decisions]
+
+
+def _rolled_back(
+    container: Container, operations: list[Operation], place: Range, failed: int, error: CosmosError
+) -> list[Outcome]:
+    outcomes = [Outcome(FAILED_DEPENDENCY, 0, 0.0) for _ in operations]
+    outcomes[failed] = Outcome(error.status, error.sub_status, error.charge, None, error)
+    for operation, outcome in zip(operations, outcomes, strict=True):
+        _log(container, operation, place, outcome.status, outcome.sub_status, None)
+    return outcomes
+
+
+def _operation_fault(container: Container, operation: Operation, place: Range) -> None:
+    fault = container.faults.take("operation", operation.kind, place.id, document_id(operation))
+    error = fault.error() if fault else None
+    if error is not None:
+        raise error
+
+
+def document_id(operation: Operation) -> str:
+    """The id that an operation names, or whose body has it."""
+    if operation.id is not None:
+        return operation.id
+    body = operation.body
+    return str(body.get("id", "")) if isinstance(body, dict) else ""
+
+
+def _log(  # noqa: PLR0917 - called for every operation: names would cost
+    container: Container, operation: Operation, place: Range, status: int, sub_status: int, decision: Decision | None
+) -> None:
+    if operation.kind not in WRITES:
+        return
+    put = decision.put if decision else None
+    lsn = put.lsn if put else container.store.lsn if decision else 0
+    name = put.id if put else document_id(operation)
+    container.write_log.add(
+        operation.kind, name, operation.key.text, status, sub_status, lsn, place.id, put.body if put else None
+    )

@@ -1,0 +1,91 @@
+"""The indexing policy, as far as it matters here: how many values of a document it indexes, a part of the cost."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from service.local.cosmos.errors import BadRequest
+from service.local.cosmos.partition_key import split_path
+from service.local.cosmos.throughput import scalars
+
+MODES: Final = ("consistent", "lazy", "none")
+Steps = tuple[str, ...]
+
+
+def default_policy() -> dict[str, Any]:
+    """The policy of a container that was made without one."""
+    return {
+        "indexingMode": "consistent",
+        "automatic": True,
+        "includedPaths": [{"path": "/*"}],
+        "excludedPaths": [{"path": '/"_etag"/?'}],
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class IndexPolicy:
+    """Which paths are indexed: the most exact of the included and excluded ones decides."""
+
+    on: bool = True
+    everything: bool = True
+    included: tuple[Steps, ...] = ()
+    excluded: tuple[Steps, ...] = ()
+
+    @classmethod
+    def from_json(cls, policy: object) -> "IndexPolicy":
+        """The policy in the properties of a container."""
+        if policy is None:
+            return cls()
+        if not isinstance(policy, Mapping):
+            raise BadRequest("The indexing policy is not an object.")
+        mode = str(policy.get("indexingMode", "consistent")).lower()
+        if mode not in MODES:
+            raise BadRequest(f"The indexing mode {mode!r} is not one of {', '.join(MODES)}.")
+        included = _paths(policy.get("includedPaths", []))
+        excluded = tuple(path for path in _paths(policy.get("excludedPaths", [])) if path != ("_etag", "?"))
+        everything = not excluded and (not included or ("*",) in included)
+        return cls(mode != "none", everything, included or (("*",),), excluded)
+
+    def count(self, document: Mapping[str, Any]) -> int:
+        """How many values of the document are indexed."""
+        if not self.on:
+            return 0
+        if self.everything:
+            return scalars(document.values())
+        return sum(self._indexes(path) for path in _leaves(document, ()))
+
+    def _indexes(self, path: Steps) -> bool:
+        best = max((_match(rule, path) for rule in self.included), default=-1)
+        return best >= 0 and best > max((_match(rule, path) for rule in self.excluded), default=-1)
+
+
+def _paths(entries: object) -> tuple[Steps, ...]:
+    if not isinstance(entries, list):
+        raise BadRequest("The indexing policy's paths are not a list.")
+    found = []
+    for entry in entries:
+        path = entry.get("path") if isinstance(entry, Mapping) else None
+        if not isinstance(path, str) or not path.startswith("/"):
+            raise BadRequest(f"The indexing path {path!r} could not be accepted.")
+        found.append(split_path(path))
+    return tuple(found)
+
+
+def _match(rule: Steps, path: Steps) -> int:
+    """How exactly the rule names the path: the number of its names, or -1 if it does not."""
+    names = rule[:-1] if rule and rule[-1] in {"*", "?"} else rule
+    exact = bool(rule) and rule[-1] == "?"
+    if path[: len(names)] != names or (exact and len(path) != len(names)):
+        return -1
+    return 2 * len(names) + exact
+
+
+def _leaves(value: object, path: Steps) -> Iterator[Steps]:
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _leaves(inner, (*path, name))
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _leaves(inner, (*path, "[]"))
+    else:
+        yield path

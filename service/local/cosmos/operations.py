@@ -1,0 +1,190 @@
+"""Single operations on documents: what each needs, checks and changes.
+
+`decide` looks at a view and says what would happen; nothing is written. So the same code serves single requests, bulk,
+and transactional batches, whose changes count only if all of them succeed.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from service.local.cosmos.documents import NEVER, Document, Key, View
+from service.local.cosmos.errors import BadRequest, Conflict, NotFound, PreconditionFailed
+from service.local.cosmos.item_rules import LOGICAL_PARTITION_BYTES, MAX_ITEM_BYTES, ItemRules, check_id
+from service.local.cosmos.partition_key import KeyValue
+from service.local.cosmos.patch import apply_patch
+from service.local.cosmos.throughput import REFUSED_WRITE, read_charge, write_charge
+
+MAX_DEPTH_MESSAGE: Final = "The document is nested too deeply."
+
+
+@dataclass(slots=True)
+class Operation:
+    """One thing to do with one document. `body` is its own copy: it becomes the document."""
+
+    kind: str
+    key: KeyValue
+    id: str | None = None
+    body: Any = None
+    if_match: str | None = None
+    if_none_match: str | None = None
+
+
+class Decision(NamedTuple):
+    """What an operation comes to: a status, its cost, the document to answer with, and what changes."""
+
+    status: int
+    charge: float
+    document: Document | None = None
+    put: Document | None = None
+    delete: Key | None = None
+
+
+@dataclass(slots=True)
+class Minter:
+    """Makes versions of documents: the counters, ids and links of one container."""
+
+    rid: Callable[[int], str]
+    self_link: str
+    next_lsn: Callable[[], int]
+    next_number: Callable[[], int]
+    now: Callable[[], float]
+
+    def mint(self, rules: ItemRules, view: View, key: KeyValue, body: dict[str, Any], old: Document | None) -> Document:
+        """The document that this body becomes, with its system properties; `old` is the version it takes over from."""
+        now = int(self.now())
+        name = (key.text, body["id"])
+        terms = rules.unique_terms(key, body) if rules.unique else ()
+        if terms:
+            rules.check_unique(view, name, terms)
+        expires = rules.expiry(body, now) if rules.default_ttl is not None or "ttl" in body else NEVER
+        number = self.next_number() if old is None else old.number
+        lsn = self.next_lsn()
+        etag = f'"{lsn:08x}-0000-0000-0000-{now:012x}"'
+        rid = self.rid(number)
+        body["_rid"] = rid
+        body["_self"] = f"{self.self_link}docs/{rid}/"
+        body["_etag"] = etag
+        body["_attachments"] = "attachments/"
+        body["_ts"] = now
+        try:
+            raw = orjson.dumps(body)
+        except (orjson.JSONEncodeError, RecursionError) as error:
+            raise BadRequest(MAX_DEPTH_MESSAGE) from error
+        if len(raw) > MAX_ITEM_BYTES or rules.partition_limit_bytes < LOGICAL_PARTITION_BYTES:
+            rules.check_size(view, key.text, len(raw), len(old.body) if old else 0)
+        return Document(name[1], key, raw, etag, number, lsn, now, expires, terms)
+
+
+def decide(operation: Operation, view: View, rules: ItemRules, minter: Minter) -> Decision:
+    """What the operation comes to, or the error that it meets."""
+    handler = _KINDS.get(operation.kind)
+    if handler is None:
+        raise BadRequest(f"The operation type {operation.kind!r} is not supported.")
+    return handler(operation, view, rules, minter)
+
+
+def _create(operation: Operation, view: View, rules: ItemRules, minter: Minter) -> Decision:
+    body, name = _incoming(operation, rules)
+    if view.get(name) is not None:
+        raise Conflict(
+            "Entity with the specified id already exists in the system. Learn more: "
+            "https://aka.ms/CosmosDB/sql/errors/conflict",
+            REFUSED_WRITE,
+        )
+    return _written(minter.mint(rules, view, operation.key, body, None), body, rules, 201)
+
+
+def _upsert(operation: Operation, view: View, rules: ItemRules, minter: Minter) -> Decision:
+    body, name = _incoming(operation, rules)
+    old = view.get(name)
+    # An upsert is a create first and a replace second, so a condition meets only a document that is there.
+    if old is not None and (operation.if_match or operation.if_none_match):
+        _check_conditions(operation, old)
+    document = minter.mint(rules, view, operation.key, body, old)
+    return _written(document, body, rules, 201 if old is None else 200)
+
+
+def _replace(operation: Operation, view: View, rules: ItemRules, minter: Minter) -> Decision:
+    body, name = _incoming(operation, rules)
+    if operation.id is not None and operation.id != name[1]:
+        raise BadRequest("The id of a document cannot be changed: the body has another id than the request.")
+    old = _existing(view, name)
+    _check_conditions(operation, old)
+    return _written(minter.mint(rules, view, operation.key, body, old), body, rules, 200)
+
+
+def _patch(operation: Operation, view: View, rules: ItemRules, minter: Minter) -> Decision:
+    old = _existing(view, _named(operation))
+    _check_conditions(operation, old)
+    body = old.value()
+    apply_patch(body, operation.body, protected=rules.keys.paths)
+    rules.check_key(operation.key, body)
+    return _written(minter.mint(rules, view, operation.key, body, old), body, rules, 200)
+
+
+def _delete(operation: Operation, view: View, rules: ItemRules, minter: Minter) -> Decision:  # noqa: ARG001 - one of a table
+    name = _named(operation)
+    old = _existing(view, name)
+    _check_conditions(operation, old)
+    return Decision(204, write_charge(len(old.body), rules.indexing.count(old.value())), None, None, name)
+
+
+def _read(operation: Operation, view: View, rules: ItemRules, minter: Minter) -> Decision:  # noqa: ARG001 - as above
+    document = _existing(view, _named(operation))
+    if operation.if_none_match and operation.if_none_match in {"*", document.etag}:
+        return Decision(304, 1.0, document)
+    return Decision(200, read_charge(len(document.body)), document)
+
+
+_KINDS: Final[dict[str, Callable[[Operation, View, ItemRules, Minter], Decision]]] = {
+    "Create": _create,
+    "Upsert": _upsert,
+    "Replace": _replace,
+    "Patch": _patch,
+    "Delete": _delete,
+    "Read": _read,
+}
+WRITES: Final = frozenset(_KINDS) - {"Read"}
+
+
+def _incoming(operation: Operation, rules: ItemRules) -> tuple[dict[str, Any], Key]:
+    """The body that is to be stored, and its name, both checked."""
+    body = operation.body
+    if not isinstance(body, dict):
+        raise BadRequest("The request payload is invalid. Ensure to provide a valid request payload.")
+    document_id = check_id(body.get("id"))
+    rules.check_key(operation.key, body)
+    return body, (operation.key.text, document_id)
+
+
+def _named(operation: Operation) -> Key:
+    if not isinstance(operation.id, str):
+        raise BadRequest(f"The operation {operation.kind} names no id.")
+    return operation.key.text, operation.id
+
+
+def _existing(view: View, name: Key) -> Document:
+    document = view.get(name)
+    if document is None:
+        raise NotFound(
+            "Entity with the specified id does not exist in the system. More info: https://aka.ms/cosmosdb-tsg-not-found",
+            charge=1.0,
+        )
+    return document
+
+
+def _check_conditions(operation: Operation, document: Document) -> None:
+    """If-Match and If-None-Match of a write."""
+    match, none_match = operation.if_match, operation.if_none_match
+    if (match and match not in {"*", document.etag}) or (none_match and none_match in {"*", document.etag}):
+        raise PreconditionFailed(
+            "Operation cannot be performed because one of the specified precondition is not met.", REFUSED_WRITE
+        )
+
+
+def _written(document: Document, body: dict[str, Any], rules: ItemRules, status: int) -> Decision:
+    # The five system properties are not charged for.
+    return Decision(status, write_charge(len(document.body), rules.indexing.count(body) - 5), document, document)
