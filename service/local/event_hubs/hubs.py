@@ -5,13 +5,11 @@ from collections.abc import Callable, Iterable
 
 from service.amqp.errors import NOT_FOUND, AmqpError
 from service.local.event_hubs.events import NewEvent, new_event
-from service.local.event_hubs.partition import Journal, Partition, Retention
+from service.local.event_hubs.partition import Partition, Retention
 from service.local.event_hubs.routing import partition_index
+from service.local.event_hubs.storage import HubStore, StoredHub
 
 DEFAULT_GROUP = "$Default"
-
-JournalFactory = Callable[[str], Journal]
-"""A journal for a partition id."""
 
 
 class Hub:
@@ -23,8 +21,9 @@ class Hub:
         partitions: int,
         *,
         created_ms: int | None = None,
+        consumer_groups: Iterable[str] = (),
         retention: Retention | None = None,
-        journal: JournalFactory | None = None,
+        store: HubStore | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         if partitions < 1:
@@ -32,13 +31,30 @@ class Hub:
         self.name = name
         self.retention = retention or Retention()
         self._clock = clock
-        self._journal = journal
+        self._store = store
         self.created_ms = self.now_ms() if created_ms is None else created_ms
         self.partitions: list[Partition] = []
         self.consumer_groups: dict[str, str] = {}
         self._next_round_robin = 0
-        self.add_consumer_group(DEFAULT_GROUP)
+        for group in (DEFAULT_GROUP, *consumer_groups):
+            self.consumer_groups.setdefault(group.lower(), group)
         self.add_partitions(partitions)
+
+    @classmethod
+    def restored(cls, store: HubStore, retention: Retention, clock: Callable[[], float]) -> "Hub":
+        """A hub as its store has it, with its events."""
+        kept = store.load()
+        hub = cls(
+            kept.name,
+            kept.partitions,
+            created_ms=kept.created_ms,
+            consumer_groups=kept.consumer_groups,
+            retention=retention,
+            store=store,
+            clock=clock,
+        )
+        hub.retain()
+        return hub
 
     def now_ms(self) -> int:
         """The time in milliseconds, as enqueued times have it."""
@@ -47,12 +63,14 @@ class Hub:
     def add_partitions(self, count: int) -> None:
         """More partitions; those that exist stay as they are."""
         for number in range(len(self.partitions), len(self.partitions) + count):
-            journal = self._journal(str(number)) if self._journal is not None else None
+            journal = self._store.journal(str(number)) if self._store is not None else None
             self.partitions.append(Partition(str(number), journal))
+        self._save()
 
     def add_consumer_group(self, name: str) -> None:
         """Makes a consumer group known; links to unknown ones are refused."""
         self.consumer_groups.setdefault(name.lower(), name)
+        self._save()
 
     def partition(self, partition_id: str) -> Partition:
         """The partition of this id, or the service's error."""
@@ -99,6 +117,18 @@ class Hub:
         """Puts events straight into a partition, without a client; the first one's sequence number."""
         events = [new_event(body, partition_key, properties) for body in bodies]
         return self.publish(self.partition(partition_id), events, enqueued_ms)
+
+    def close(self, *, delete: bool = False) -> None:
+        """Lets go of the files, or deletes them."""
+        for partition in self.partitions:
+            partition.log.close()
+        if delete and self._store is not None:
+            self._store.delete()
+
+    def _save(self) -> None:
+        if self._store is not None:
+            groups = list(self.consumer_groups.values())
+            self._store.save(StoredHub(self.name, self.created_ms, len(self.partitions), groups))
 
     def retain(self) -> None:
         """Applies retention to every partition now."""

@@ -1,14 +1,14 @@
 """A partition: its log of encoded events, and who reads it."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from service.amqp.errors import AmqpError
 from service.local.event_hubs.events import NewEvent
 from service.local.event_hubs.positions import By, StartPosition
 from service.local.event_hubs.receivers import ReceiverGroup
+from service.local.event_hubs.storage import PartitionJournal
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,16 +17,6 @@ class Retention:
 
     seconds: float | None = None
     size_bytes: int | None = None
-
-
-class Journal(Protocol):
-    """Where a log is kept beyond the life of its process."""
-
-    def append(self, records: Iterable[tuple[int, int, int, bytes]]) -> None:
-        """Keeps (sequence, offset, enqueued ms, event) before the sender is told."""
-
-    def trim(self, first: int) -> None:
-        """Forgets what lies before sequence number `first`."""
 
 
 class PartitionLog:
@@ -47,7 +37,7 @@ class PartitionLog:
         "times",
     )
 
-    def __init__(self, journal: Journal | None = None) -> None:
+    def __init__(self, journal: PartitionJournal | None = None) -> None:
         self.events: list[bytes] = []
         self.offsets: list[int] = []
         self.times: list[int] = []
@@ -57,6 +47,8 @@ class PartitionLog:
         self.last_enqueued_ms = 0
         self.size_bytes = 0
         self._journal = journal
+        if journal is not None:
+            self._restore(journal)
 
     @property
     def end(self) -> int:
@@ -131,6 +123,18 @@ class PartitionLog:
                 count += 1
         self.trim(self.first + count)
 
+    def close(self) -> None:
+        """Lets go of the journal's file."""
+        if self._journal is not None:
+            self._journal.close()
+
+    def _restore(self, journal: PartitionJournal) -> None:
+        for sequence, offset, enqueued_ms, raw in journal.load():
+            if not self.events:
+                self.first = sequence
+            self.load(offset, enqueued_ms, raw)
+        self.trim(journal.begin())
+
     def _check(self, what: str, value: int, last: int) -> None:
         """A place that was never given out is refused (azure-event-hubs-python#13, azure-event-hubs-spark#315)."""
         if value > last:
@@ -145,7 +149,7 @@ class Partition:
 
     __slots__ = ("frozen", "groups", "held", "id", "log")
 
-    def __init__(self, partition_id: str, journal: Journal | None = None) -> None:
+    def __init__(self, partition_id: str, journal: PartitionJournal | None = None) -> None:
         self.id = partition_id
         self.log = PartitionLog(journal)
         self.groups: dict[str, ReceiverGroup] = {}

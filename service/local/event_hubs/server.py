@@ -1,19 +1,30 @@
 """The local Event Hubs server: listeners, hubs, and the way in for tests and for `sluice local up`."""
 
 import asyncio
+import re
 import ssl
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import cast
 
 from service.amqp.errors import NOT_FOUND
 from service.local.event_hubs.access import DEFAULT_KEY_NAME, Access
+from service.local.event_hubs.capture import Capture, CaptureSettings
 from service.local.event_hubs.connection import Connection
 from service.local.event_hubs.control import Control, Scope
+from service.local.event_hubs.control_http import ControlPort
 from service.local.event_hubs.hubs import Hub
 from service.local.event_hubs.namespace import Limits, Namespace
 from service.local.event_hubs.partition import Retention
+from service.local.event_hubs.storage import HubStore, stored_hubs
+from service.local.event_hubs.websocket import WebSocketListener
 from service.local.tokens import TokenIssuer
+
+RETENTION_INTERVAL_SECONDS = 1.0
+
+_HUB_NAME = re.compile(r"^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,254}[A-Za-z0-9])?$")
+"""Names of event hubs ("Resource provider naming rules"); also what keeps a name inside the data directory."""
 
 
 class EventHubsServer:
@@ -25,6 +36,7 @@ class EventHubsServer:
         sas_keys: Mapping[str, str] | None = None,
         token_issuer: TokenIssuer | None = None,
         ssl_context: ssl.SSLContext | None = None,
+        data_dir: Path | None = None,
         retention: Retention | None = None,
         limits: Limits | None = None,
         clock: Callable[[], float] = time.time,
@@ -36,14 +48,24 @@ class EventHubsServer:
         self._ssl_context = ssl_context
         self._retention = retention or Retention()
         self._listeners: list[asyncio.Server] = []
+        self._ports: list[WebSocketListener | ControlPort | Capture] = []
+        self._retaining: asyncio.Task[None] | None = None
+        self._data_dir = data_dir
+        for store in stored_hubs(data_dir) if data_dir is not None else ():
+            self._keep(Hub.restored(store, self._retention, clock))
 
-    def add_hub(self, name: str, partitions: int = 4, *, retention: Retention | None = None) -> Hub:
-        """A new hub; ValueError if there is one of this name."""
-        if name.lower() in self.namespace.hubs:
-            raise ValueError(f"There is a hub {name!r} already.")
-        hub = Hub(name, partitions, retention=retention or self._retention, clock=self.namespace.clock)
-        self.namespace.hubs[name.lower()] = hub
-        return hub
+    def add_hub(
+        self, name: str, partitions: int = 4, *, retention: Retention | None = None, exist_ok: bool = False
+    ) -> Hub:
+        """A new hub. One of this name is an error, unless `exist_ok`: then it is that one, as the data dir kept it."""
+        known = self.namespace.hubs.get(name.lower())
+        if known is not None and exist_ok:
+            return known
+        if known is not None or not _HUB_NAME.match(name):
+            raise ValueError(f"There is a hub {name!r} already, or it is no name for one.")
+        store = HubStore(self._data_dir / name.lower()) if self._data_dir is not None else None
+        hub = Hub(name, partitions, retention=retention or self._retention, store=store, clock=self.namespace.clock)
+        return self._keep(hub)
 
     def hub(self, name: str) -> Hub:
         """The hub of this name."""
@@ -55,16 +77,38 @@ class EventHubsServer:
         del self.namespace.hubs[name.lower()]
         gone = f"The messaging entity '{hub.name}' could not be found."
         self.control.detach(Scope(hub=hub.name), NOT_FOUND, gone)
+        hub.close(delete=True)
 
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> int:
-        """Listens; the port that it got."""
+        """Listens for AMQP over TCP, or over TLS if there is a context for it; the port that it got."""
         loop = asyncio.get_running_loop()
         listener = await loop.create_server(
             lambda: SocketWire(self.namespace), host, port, ssl=self._ssl_context, backlog=512
         )
         self._listeners.append(listener)
         self.host, self.port = host, listener.sockets[0].getsockname()[1]
+        if self._retaining is None:
+            self._retaining = loop.create_task(self._retain())
         return self.port
+
+    async def start_websocket(self, host: str = "127.0.0.1", port: int = 0) -> int:
+        """Listens for AMQP over WebSockets, with TLS if there is a context for it; the port that it got."""
+        listener = WebSocketListener(self.namespace, self._ssl_context)
+        self._ports.append(listener)
+        return await listener.start(host, port)
+
+    async def start_control(self, host: str = "127.0.0.1", port: int = 0) -> int:
+        """Listens for control requests; the port that it got."""
+        control = ControlPort(self)
+        self._ports.append(control)
+        return await control.start(host, port)
+
+    async def start_capture(self, settings: CaptureSettings) -> Capture:
+        """Begins to write every hub's events to blob storage, until the server stops."""
+        capture = Capture(lambda: list(self.namespace.hubs.values()), settings, self.namespace.clock)
+        await capture.start()
+        self._ports.insert(0, capture)
+        return capture
 
     def connection_string(self, hub: str | None = None) -> str:
         """What an SDK needs to get here; with `hub`, bound to that hub."""
@@ -86,6 +130,9 @@ class EventHubsServer:
 
     async def stop(self) -> None:
         """Stops listening and drops every connection."""
+        if self._retaining is not None:
+            self._retaining.cancel()
+            self._retaining = None
         for listener in self._listeners:
             listener.close()
         for connection in list(self.namespace.connections):
@@ -93,6 +140,21 @@ class EventHubsServer:
         for listener in self._listeners:
             await listener.wait_closed()
         self._listeners.clear()
+        for port in self._ports:
+            await port.stop()
+        self._ports.clear()
+        for hub in self.namespace.hubs.values():
+            hub.close()
+
+    def _keep(self, hub: Hub) -> Hub:
+        self.namespace.hubs[hub.name.lower()] = hub
+        return hub
+
+    async def _retain(self) -> None:
+        while True:
+            await asyncio.sleep(RETENTION_INTERVAL_SECONDS)
+            for hub in list(self.namespace.hubs.values()):
+                hub.retain()
 
 
 class SocketWire(asyncio.Protocol):
