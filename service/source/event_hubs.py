@@ -1,0 +1,83 @@
+"""A hub of Azure Event Hubs: the `HubClient` that azure-eventhub gives."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+from functools import partial
+
+from azure.eventhub.aio import EventHubConsumerClient
+
+from service.source.events import PartitionId
+from service.source.faults import of_hub
+from service.source.hub import HubDescription, PartitionDescription, ReadFrom
+from service.source.receiver import EventHubReceiver, ReceiverOptions
+
+_CALL_SECONDS = 30.0
+"""A description takes three round trips on a connection of its own; half a second where nothing is wrong."""
+
+
+class EventHubs:
+    """One hub. `make_client` gives a new SDK client each time: receivers share nothing, so none can hold up another."""
+
+    def __init__(
+        self,
+        make_client: Callable[[], EventHubConsumerClient],
+        namespace: str,
+        name: str,
+        options: ReceiverOptions,
+        close: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self._make_client = make_client
+        self._translate = partial(of_hub, namespace=namespace, name=name)
+        self._options = options
+        self._asking = make_client()
+        self._close = close
+        self.namespace = namespace
+        self.name = name
+
+    async def describe(self) -> HubDescription:
+        """When it was created, and its partitions as of now."""
+        async with self._edge():
+            properties = await self._asking.get_eventhub_properties()
+            return HubDescription(
+                round(properties["created_at"].timestamp() * 1000),
+                tuple(PartitionId(each) for each in properties["partition_ids"]),
+            )
+
+    async def describe_partition(self, partition: PartitionId) -> PartitionDescription:
+        """Its oldest and newest event."""
+        async with self._edge():
+            properties = await self._asking.get_partition_properties(partition)
+            return PartitionDescription(
+                properties["beginning_sequence_number"],
+                properties["last_enqueued_sequence_number"],
+                properties["last_enqueued_offset"],
+                round(properties["last_enqueued_time_utc"].timestamp() * 1000),
+                bool(properties["is_empty"]),
+            )
+
+    def receiver(
+        self, partition: PartitionId, epoch: int, read_from: ReadFrom, prefetch: int | None = None
+    ) -> EventHubReceiver:
+        """A receiver on a connection of its own."""
+        options = self._options if prefetch is None else replace(self._options, prefetch=prefetch)
+        return EventHubReceiver(
+            self._make_client(), partition, epoch, read_from, options=options, translate=self._translate
+        )
+
+    async def close(self) -> None:
+        """Give back the connection for descriptions, and the credential."""
+        with contextlib.suppress(Exception):
+            async with asyncio.timeout(5):
+                await self._asking.close()
+        if self._close is not None:
+            await self._close()
+
+    @contextlib.asynccontextmanager
+    async def _edge(self) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(_CALL_SECONDS):
+                yield
+        except Exception as error:  # noqa: BLE001 - the SDK raises many kinds; each gets a sentence
+            raise self._translate(error) from None
