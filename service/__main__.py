@@ -1,0 +1,5 @@
+"""`python -m service` is `sluice`."""
+
+from service.cli import main
+
+main()

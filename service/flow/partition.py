@@ -1,0 +1,167 @@
+"""One partition's way through the flow: from the receiver to the sink, and back as a checkpoint."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import structlog
+
+from service.errors import LeaseLost
+from service.flow import completion_map
+from service.flow.backlog import Backlog
+from service.flow.completion_map import CompletionMap, UnreadableMap
+from service.flow.slots import Slots
+from service.flow.worklist import Frontier, WorkItem, WorkList
+from service.sink.outcome import Item
+from service.sink.record import Record
+from service.source.events import Event, Hub, PartitionId
+from service.source.leases import Checkpoint, CloseReason, Ownership
+
+log = structlog.get_logger()
+
+
+class Sink(Protocol):
+    """What the flow needs of a sink."""
+
+    def submit(self, item: Item, records: Sequence[Record]) -> None:
+        """Take the records of one event. Never blocks."""
+
+    def purge(self, ownership: Ownership) -> None:
+        """Send nothing more for this ownership."""
+
+    def flush(self) -> None:
+        """Send what waits for a fuller batch."""
+
+
+Decode = Callable[[Event, Hub, PartitionId], list[Record]]
+
+CHECKPOINT_SECONDS = 5.0
+"""Kept back from a deadline for the last checkpoint; half of what is left where that is less."""
+
+
+@dataclass(slots=True)
+class Intake:
+    """What all partitions of this process have taken in so far."""
+
+    received: int = 0
+    """Records."""
+    skipped: int = 0
+    """Events that an earlier ownership had completed already, by its completion map."""
+
+
+class PartitionFlow:
+    """Takes a partition's events as slots and backlog allow, and keeps its checkpoint. One per ownership."""
+
+    def __init__(
+        self, ownership: Ownership, decode: Decode, sink: Sink, slots: Slots, backlog: Backlog, intake: Intake
+    ) -> None:
+        start = ownership.start or Checkpoint(-1)
+        self.ownership = ownership
+        self.worklist = WorkList(ownership, Frontier(start.sequence, start.offset), completed=self._on_completed)
+        self.checkpointed_at = asyncio.get_running_loop().time()
+        self._decode = decode
+        self._sink = sink
+        self._slots = slots
+        self._backlog = backlog
+        self._intake = intake
+        self._loop = asyncio.get_running_loop()
+        self._done_before = self._read_map(start)
+        self._done_before_until = self._done_before.last
+        self._written = (start.sequence, -1)
+        """Frontier and done-ahead count of the last checkpoint."""
+        self._writing = asyncio.Lock()
+        self._drained = asyncio.Event()
+
+    async def open(self) -> None:
+        """Nothing to do: everything needed came with the ownership."""
+
+    async def events(self, events: Sequence[Event]) -> None:
+        """Take events in order, one slot per record. Returns when all are taken, or the partition is lost."""
+        hub, partition = self.ownership.hub, self.ownership.partition
+        granted = 0
+        left = len(events)
+        try:
+            for event in events:
+                left -= 1
+                if event.sequence <= self._done_before_until and event.sequence in self._done_before:
+                    self.worklist.skip(event.sequence, event.offset)
+                    self._intake.skipped += 1
+                    continue
+                records = self._decode(event, hub, partition)
+                while granted < len(records):
+                    await self._backlog.room()
+                    granted += await self._slots.take(len(records) - granted + left)
+                if self.worklist.closed:
+                    return
+                granted -= len(records)
+                self._intake.received += len(records)
+                self._sink.submit(WorkItem(self.worklist, event, len(records), self._loop.time()), records)
+        finally:
+            self._slots.give_back(granted)
+
+    async def checkpoint(self) -> None:
+        """Make the frontier durable if it, or what is done ahead, has changed. Raises Retry when storage fails."""
+        async with self._writing:
+            worklist = self.worklist
+            if worklist.closed:
+                return
+            frontier, done_ahead = worklist.frontier, worklist.done_ahead
+            if (frontier.sequence, done_ahead) == self._written:
+                self.checkpointed_at = self._loop.time()
+                return
+            sequences = worklist.done_ahead_sequences() if done_ahead else ()
+            hub, partition = self.ownership.hub, self.ownership.partition
+            text = completion_map.encode(hub, partition, frontier.sequence, sequences)
+            try:
+                await self.ownership.write_checkpoint(Checkpoint(frontier.sequence, frontier.offset, text))
+            except LeaseLost:
+                self.ownership.lost = True
+                self.purge()
+                raise
+            self._written = (frontier.sequence, done_ahead)
+            self.checkpointed_at = self._loop.time()
+
+    async def close(self, reason: CloseReason, deadline: float) -> None:
+        """Drain and checkpoint where the partition is still ours; else forget everything at once."""
+        try:
+            if reason in (CloseReason.SHUTDOWN, CloseReason.HANDED_OVER) and not self.ownership.lost:
+                await self._drain(deadline)
+                await self.checkpoint()
+        finally:
+            self.purge()
+
+    async def error(self, error: Exception) -> None:
+        """The receiver had a fault that it mends by itself."""
+        log.warning("receiver fault", partition=self.ownership.partition, error=str(error))
+
+    def purge(self) -> None:
+        """Nothing of this ownership is sent or counted any more."""
+        self.worklist.close()
+        self._sink.purge(self.ownership)
+        self._drained.set()
+
+    async def _drain(self, deadline: float) -> None:
+        self._sink.flush()
+        if not self.worklist.items:
+            return
+        self._drained.clear()
+        left = deadline - self._loop.time()
+        try:
+            async with asyncio.timeout_at(deadline - min(CHECKPOINT_SECONDS, left / 2)):
+                await self._drained.wait()
+        except TimeoutError:
+            items = self.worklist.items
+            log.warning("not drained in time; the rest is done again", partition=self.ownership.partition, items=items)
+
+    def _on_completed(self, item: WorkItem) -> None:  # noqa: ARG002 - the list tells which; only the count matters here
+        if not self.worklist.items:
+            self._drained.set()
+
+    def _read_map(self, start: Checkpoint) -> CompletionMap:
+        hub, partition = self.ownership.hub, self.ownership.partition
+        try:
+            return completion_map.decode(hub, partition, start.sequence, start.done_ahead)
+        except UnreadableMap as error:
+            log.warning("completion map ignored; what it knew is done again", partition=partition, why=str(error))
+            return completion_map.EMPTY

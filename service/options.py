@@ -1,0 +1,89 @@
+"""From the settings to the options of each part: the only place that knows both."""
+
+from typing import Any
+
+from service.config import Settings, entity_path
+from service.flow.backlog import BacklogLimits
+from service.sink.flood import FloodOptions
+from service.sink.lane import BatchOptions
+from service.sink.record import DocumentOptions
+from service.sink.sink import SinkOptions
+from service.source.balance import Strategy
+from service.source.connect import HubAddress
+from service.source.position import OnAhead, OnGap, PositionPolicy
+from service.source.processor import ProcessorOptions
+from service.source.receiver import ReceiverOptions
+from service.source.start import parse_start
+
+
+def backlog(settings: Settings) -> BacklogLimits:
+    """ALLOW_BACKLOG_*, BACKLOG_POLICY."""
+    return BacklogLimits(
+        settings.allow_backlog_of,
+        settings.allow_backlog_to,
+        settings.allow_backlog_bytes,
+        settings.backlog_policy,
+    )
+
+
+def hub(settings: Settings) -> HubAddress:
+    """EVENTHUB_* that say which hub."""
+    secret = settings.eventhub_connstring
+    return HubAddress(
+        name=settings.eventhub_name or entity_path(settings) or "",
+        group=settings.eventhub_consumergroup,
+        connection_string=secret.get_secret_value() if secret else "",
+        namespace=settings.eventhub_namespace or "",
+        transport=settings.eventhub_transport,
+    )
+
+
+def receiver(settings: Settings) -> ReceiverOptions:
+    """EVENTHUB_PREFETCH, _MAX_BATCH, _MAX_WAIT."""
+    return ReceiverOptions(settings.eventhub_prefetch, settings.eventhub_max_batch, settings.eventhub_max_wait)
+
+
+def blob_account(settings: Settings) -> dict[str, Any]:
+    """BLOB_CONNSTRING or BLOB_ACCOUNT_URL, as `connect_blobs` takes them."""
+    if settings.blob_connstring is not None:
+        return {"connection_string": settings.blob_connstring.get_secret_value()}
+    return {"account_url": settings.blob_account_url or ""}
+
+
+def processor(settings: Settings) -> ProcessorOptions:
+    """LEASE_*, CHECKPOINT_ON_*, EVENTHUB_START."""
+    return ProcessorOptions(
+        strategy=Strategy(settings.lease_strategy),
+        max_partitions=settings.lease_max_partitions,
+        lease_seconds=settings.lease_duration,
+        renew_seconds=settings.lease_renew,
+        position=PositionPolicy(
+            start=parse_start(settings.eventhub_start),
+            on_gap=OnGap(settings.checkpoint_on_gap),
+            on_ahead=OnAhead(settings.checkpoint_on_ahead),
+        ),
+    )
+
+
+def documents(settings: Settings) -> DocumentOptions:
+    """DOCUMENT_*."""
+    return DocumentOptions(
+        id=settings.document_id,
+        stamp=settings.document_stamp,
+        transform=settings.document_transform or "",
+        body=settings.document_body,
+        delete=settings.document_delete or "",
+    )
+
+
+def sink(settings: Settings) -> SinkOptions:
+    """COSMOS_* that say how to write, DEADLETTER_MAX_*."""
+    return SinkOptions(
+        batch=BatchOptions(settings.cosmos_batch_max, wait_seconds=settings.cosmos_batch_wait),
+        guarded=settings.cosmos_write_mode == "guarded",
+        stamp=settings.document_stamp,
+        bulk=settings.cosmos_bulk,
+        retry_wait_seconds=settings.cosmos_retry_wait,
+        ru_limit=settings.cosmos_rulimit,
+        flood=FloodOptions(settings.deadletter_max_ratio, settings.deadletter_max_consecutive),
+    )

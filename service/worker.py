@@ -1,0 +1,219 @@
+"""One worker: source, flow and sink of one host wired together, from start to orderly end."""
+
+import asyncio
+import os
+import socket
+import uuid
+from collections import deque
+from collections.abc import Coroutine, Iterable
+from contextlib import AsyncExitStack
+from random import Random
+from typing import Any
+
+import structlog
+
+from service import options
+from service.clock import uptime
+from service.config import Settings
+from service.errors import SetupFault
+from service.flow.backlog import Backlog
+from service.flow.checkpointer import Checkpointer
+from service.flow.partition import Intake, PartitionFlow
+from service.flow.slots import Slots
+from service.ops.progress import progress_line
+from service.ops.status import status
+from service.sink.record import Decoder
+from service.sink.sink import Sink
+from service.source.blob_leases import BlobLeases
+from service.source.connect import connect_blobs, connect_hub
+from service.source.leases import Ownership
+from service.source.processor import Processor
+
+log = structlog.get_logger()
+
+FATAL_SECONDS = 8.0
+"""What is left for last checkpoints and for releasing the leases when the process ends because it must."""
+REPORT_SECONDS = 5.0
+"""How often the progress line comes; also the time over which the rate is measured."""
+
+
+class Worker:
+    """One process of the replica: one host, one sink, one set of slots."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        # Named anew at every start: a host that comes back is another host, with leases of its own.
+        self.host = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+        self._loop = asyncio.get_running_loop()
+        self._began = self._loop.time()
+        self._slots = Slots(settings.eventhub_ratelimit)
+        self._intake = Intake()
+        self._flows: dict[str, PartitionFlow] = {}
+        self._backlog = Backlog(options.backlog(settings), lambda: (flow.worklist for flow in self._open_flows()))
+        self._sink: Sink | None = None
+        self._decoder: Decoder | None = None
+        self._processor: Processor | None = None
+        self._draining = False
+        self._fault: str | None = "Cosmos has not been reached yet"
+        # (time, records committed) about once a second, for the measured rate.
+        self._samples: deque[tuple[float, int]] = deque([(self._began, 0)])
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Consume until `stop` is set; then drain, checkpoint and release within SHUTDOWN_DEADLINE."""
+        settings = self._settings
+        async with AsyncExitStack() as parts:
+            opened = await self._reach_cosmos(parts, stop)
+            if opened is None:
+                return
+            sink = self._sink = opened
+            hub = connect_hub(options.hub(settings), options.receiver(settings))
+            parts.push_async_callback(hub.close)
+            blobs = connect_blobs(settings.blob_container or "", **options.blob_account(settings))
+            leases = BlobLeases(blobs, settings.lease_duration)
+            parts.push_async_callback(leases.close)
+            processor = self._processor = Processor(
+                hub,
+                leases,
+                self._flow_for,
+                options.processor(settings),
+                host=self.host,
+                namespace=hub.namespace,
+                hub_name=hub.name,
+                group=settings.eventhub_consumergroup,
+                clock=uptime,
+                random=Random(),  # noqa: S311 - jitter
+            )
+            checkpointer = Checkpointer(self._open_flows, settings.checkpoint_interval)
+            beside = [sink.run(), checkpointer.run(), self._backlog.run(), self._report()]
+            await self._until_stopped(processor, beside, stop)
+
+    async def _until_stopped(
+        self, processor: Processor, beside: list[Coroutine[Any, Any, None]], stop: asyncio.Event
+    ) -> None:
+        """Run everything; at the end, however it came, the processor is stopped before what it needs."""
+        reading = asyncio.create_task(processor.run(), name="processor")
+        tasks = {asyncio.create_task(work) for work in beside}
+        stopped = asyncio.create_task(stop.wait())
+        try:
+            await asyncio.wait({reading, stopped, *tasks}, return_when=asyncio.FIRST_COMPLETED)
+            self._draining = True
+            asked = stopped.done()
+            log.info("stopping", why="asked to" if asked else "must end")
+            limit = self._settings.shutdown_deadline if asked else FATAL_SECONDS
+            await processor.stop(self._loop.time() + limit)
+            ended = [task for task in (*tasks, reading) if task.done()]
+            self._say_progress()
+            for task in ended:
+                task.result()  # raises what ended it
+        finally:
+            everything: list[asyncio.Task[Any]] = [stopped, reading, *tasks]
+            for each in everything:
+                each.cancel()
+            await asyncio.gather(*everything, return_exceptions=True)
+
+    async def _reach_cosmos(self, parts: AsyncExitStack, stop: asyncio.Event) -> Sink | None:
+        """Open the sink, however long it takes; None when told to stop before."""
+        settings = self._settings
+        waiting = asyncio.create_task(stop.wait())
+        attempt = 0
+        try:
+            while not stop.is_set():
+                try:
+                    sink = await open_sink(parts, settings)
+                except SetupFault as fault:
+                    if str(fault) != self._fault:
+                        log.error("cosmos is not usable; trying again", fault=str(fault))
+                    self._fault = str(fault)
+                else:
+                    self._fault = None
+                    self._decoder = Decoder(
+                        options.documents(settings), sink.definition, guarded=settings.cosmos_write_mode == "guarded"
+                    )
+                    return sink
+                await asyncio.wait({waiting}, timeout=min(30.0, 0.5 * 2**attempt))
+                attempt += 1
+        finally:
+            waiting.cancel()
+        return None
+
+    def _flow_for(self, ownership: Ownership) -> PartitionFlow:
+        assert self._sink is not None  # noqa: S101 - the processor starts after it
+        assert self._decoder is not None  # noqa: S101 - as above
+        flow = PartitionFlow(
+            ownership, self._decoder.decode, self._sink, self._slots, self._backlog, self._intake
+        )
+        self._flows[ownership.partition] = flow
+        return flow
+
+    def _open_flows(self) -> Iterable[PartitionFlow]:
+        return [flow for flow in self._flows.values() if not flow.worklist.closed]
+
+    def set_rate(self, records_per_second: int) -> None:
+        """Take another rate from now on."""
+        self._slots.set_rate(records_per_second)
+
+    def not_ready(self) -> str | None:
+        """Why no work should be expected of this worker; None when it may be."""
+        if self._draining:
+            return "draining"
+        faults = self._faults()
+        return faults[0] if faults else None
+
+    def status(self) -> dict[str, Any]:
+        """What `/status` says."""
+        return status(
+            host=self.host,
+            seconds=self._loop.time() - self._began,
+            intake=self._intake,
+            backlog=self._backlog.statistics(),
+            slots=self._slots.statistics(),
+            flows=self._open_flows(),
+            sink=self._sink.statistics() if self._sink else None,
+            processor=self._processor.statistics() if self._processor else None,
+            rate=self._rate(),
+            draining=self._draining,
+            faults=self._faults(),
+        )
+
+    def _faults(self) -> list[str]:
+        found = [self._fault]
+        if self._sink is not None:
+            found.append(self._sink.statistics().fault)
+        if self._processor is not None:
+            held = self._processor.statistics()
+            found += [held.storage_fault, held.hub_fault]
+        return [fault for fault in found if fault]
+
+    def _rate(self) -> float:
+        """Records committed per second, over about the last REPORT_SECONDS."""
+        then, before = self._samples[0]
+        seconds = self._loop.time() - then
+        committed = self._sink.statistics().committed if self._sink else 0
+        return (committed - before) / seconds if seconds > 0 else 0.0
+
+    async def _report(self) -> None:
+        """The progress line, and samples for the rate, until cancelled."""
+        seconds = 0
+        while True:
+            await asyncio.sleep(1.0)
+            seconds += 1
+            committed = self._sink.statistics().committed if self._sink else 0
+            self._samples.append((self._loop.time(), committed))
+            while len(self._samples) > REPORT_SECONDS:
+                self._samples.popleft()
+            if seconds % REPORT_SECONDS == 0:
+                self._say_progress()
+
+    def _say_progress(self) -> None:
+        if self._sink is None:
+            return
+        done = self._sink.statistics()
+        line = progress_line(
+            successes=done.committed + done.superseded,
+            failures=done.dead_lettered,
+            retries=sum(done.retried.values()),
+            seconds=self._loop.time() - self._began,
+            ru=done.ru,
+            backlog=self._backlog.statistics().items,
+        )
+        log.info(line)
