@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from service.local.cosmos.batch import serve_batch
+from service.local.cosmos.change_feed import serve_change_feed
 from service.local.cosmos.container import Container
 from service.local.cosmos.errors import BadRequest, CosmosError
 from service.local.cosmos.execution import run
@@ -40,7 +41,11 @@ def serve_items(container: Container, request: Request) -> Response:
         if kind == "Query":
             return serve_query(container, request)
         if request.method == "GET":
-            return serve_feed(container, request)
+            return (
+                serve_feed(container, request)
+                if request.header("a-im") is None
+                else serve_change_feed(container, request)
+            )
         if request.method != "POST":
             raise CosmosError(405, "The requested verb is not supported.")
         return _serve_one(

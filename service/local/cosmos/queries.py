@@ -1,31 +1,109 @@
-"""Queries and feeds on the wire."""
+"""Queries and feeds on the wire: over a partition key, a range, a part of one, or everything."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 import orjson
 
 from service.local.cosmos.container import Container
+from service.local.cosmos.documents import Document
 from service.local.cosmos.errors import BadRequest
+from service.local.cosmos.execution import check_budget
+from service.local.cosmos.paging import Page, page_of_query
+from service.local.cosmos.scope import Scope
+from service.local.cosmos.sql.execute import Executable
+from service.local.cosmos.sql.parser import parse
+from service.local.cosmos.sql.plan import needs_plan, query_plan
+from service.local.cosmos.throughput import query_charge
 from service.local.cosmos.wire import Request, Response, json_response, parse_object
+
+ALL_ITEMS: Final = "SELECT * FROM c"
+CROSS_PARTITION_OFF: Final = (
+    "Cross partition query is required but disabled. Please set x-ms-documentdb-query-enablecrosspartition to true, "
+    "specify x-ms-documentdb-partitionkey, or revise your query to avoid this exception."
+)
+NOT_SERVABLE: Final = (
+    "The provided cross partition query can not be directly served by the gateway. This is a first chance (internal) "
+    "exception that all newer clients will know how to handle gracefully. This exception is traced, but unless you see "
+    "it bubble up as an exception (which only happens on older SDK clients), then you can safely ignore this message."
+)
+METRICS: Final = (
+    "totalExecutionTimeInMs=0.10;queryCompileTimeInMs=0.01;queryLogicalPlanBuildTimeInMs=0.01;"
+    "queryPhysicalPlanBuildTimeInMs=0.01;queryOptimizationTimeInMs=0.00;VMExecutionTimeInMs=0.05;"
+    "indexLookupTimeInMs=0.00;documentLoadTimeInMs=0.01;systemFunctionExecuteTimeInMs=0.00;"
+    "userFunctionExecuteTimeInMs=0.00;retrievedDocumentCount={scanned};retrievedDocumentSize={size};"
+    "outputDocumentCount={count};outputDocumentSize={size};writeOutputTimeInMs=0.00;indexUtilizationRatio=1.00"
+)
 
 
 def serve_query(container: Container, request: Request) -> Response:
-    """Answer a query."""
-    text = str(parse_object(request.body).get("query", "")).lower()
-    if "count(" in text:
-        return json_response({"_rid": container.rid, "Documents": [container.count()], "_count": 1})
-    if text.startswith("select * from c"):
-        return serve_feed(container, request)
-    raise BadRequest("not yet")
+    """Answer a query, or a request for its plan."""
+    text, parameters = _spec(request)
+    query = parse(text)
+    if request.flag("x-ms-cosmos-is-query-plan-request"):
+        features = request.header("x-ms-cosmos-supported-query-features", "")
+        return json_response(query_plan(query, parameters, {one.strip() for one in features.split(",")}))
+    scope = Scope.of_request(container, request)
+    if scope.everywhere:
+        if not request.flag("x-ms-documentdb-query-enablecrosspartition"):
+            raise BadRequest(CROSS_PARTITION_OFF)
+        if needs_plan(query):
+            raise BadRequest(NOT_SERVABLE, 1004)
+    return _answer(container, request, scope, Executable(query, parameters))
 
 
-def serve_feed(container: Container, request: Request) -> Response:  # noqa: ARG001
-    """All documents."""
-    bodies = [orjson.Fragment(document.body) for document in container.store.in_order()]
-    return json_response({"_rid": container.rid, "Documents": bodies, "_count": len(bodies)})
+def serve_feed(container: Container, request: Request) -> Response:
+    """All documents, page by page."""
+    scope = Scope.of_request(container, request)
+    return _answer(container, request, scope, Executable(parse(ALL_ITEMS), {}))
 
 
 def query_plain(request: Request, rows: list[dict[str, Any]], name: str) -> Response:
     """A query over databases, containers or offers."""
-    parse_object(request.body)
-    return json_response({"_rid": "", name: rows, "_count": len(rows)})
+    text, parameters = _spec(request)
+    found = Executable(parse(text), parameters).over(rows)
+    return json_response({"_rid": "", name: found, "_count": len(found)}, headers={"x-ms-item-count": str(len(found))})
+
+
+def _answer(container: Container, request: Request, scope: Scope, query: Executable) -> Response:
+    for place in scope.places:
+        check_budget(container, place)
+    page = page_of_query(query, container.store.in_order(), _filter(scope), request)
+    body = orjson.dumps({"_rid": container.rid, "Documents": page.items, "_count": len(page.items)})
+    charge = query_charge(page.scanned, len(body))
+    for place in scope.places:
+        place.budget.spend(charge / len(scope.places))
+    return Response(200, _headers(container, request, scope, page, len(body)), body, charge)
+
+
+def _filter(scope: Scope) -> Callable[[Document], bool]:
+    if scope.everywhere:
+        return lambda document: True  # noqa: ARG005
+    return scope.has
+
+
+def _headers(container: Container, request: Request, scope: Scope, page: Page, size: int) -> dict[str, str]:
+    headers = {"x-ms-item-count": str(len(page.items)), "lsn": str(container.store.lsn)}
+    headers["x-ms-session-token"] = ",".join(container.session_token(place.id) for place in scope.places)
+    if page.next is not None:
+        headers["x-ms-continuation"] = page.next
+    if request.flag("x-ms-documentdb-populatequerymetrics"):
+        figures = METRICS.format(scanned=page.scanned, size=size, count=len(page.items))
+        headers["x-ms-documentdb-query-metrics"] = figures
+    if request.flag("x-ms-cosmos-populateindexmetrics"):
+        headers["x-ms-cosmos-index-utilization"] = "eyJVdGlsaXplZEluZGV4ZXMiOnt9LCJQb3RlbnRpYWxJbmRleGVzIjp7fX0="
+    return headers
+
+
+def _spec(request: Request) -> tuple[str, dict[str, Any]]:
+    """The text of the query and its parameters by name."""
+    spec = parse_object(request.body)
+    text, given = spec.get("query"), spec.get("parameters") or []
+    if not isinstance(text, str) or not isinstance(given, list):
+        raise BadRequest("The query spec needs a text as its query and a list as its parameters.")
+    parameters: dict[str, Any] = {}
+    for one in given:
+        if not isinstance(one, dict) or not isinstance(one.get("name"), str):
+            raise BadRequest("A parameter of the query has no name.")
+        parameters[one["name"]] = one.get("value")
+    return text, parameters
