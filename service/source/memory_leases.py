@@ -5,7 +5,7 @@ stores hold: expiry by the storage's clock, one winner, epochs that only rise, f
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -39,6 +39,8 @@ class MemoryStorage:
     rows: dict[PartitionId, Row] = field(default_factory=dict)
     tokens: "count[int]" = field(default_factory=lambda: count(1))
     incarnation: int | None = None
+    watch: Callable[[PartitionId, Row], None] | None = None
+    """Told of every checkpoint written, for tests that check them."""
 
     def live(self, row: Row) -> bool:
         """Whether somebody holds it now."""
@@ -133,6 +135,8 @@ class MemoryHolding:
         old = row.stored.checkpoint
         if old is None or back or checkpoint.sequence >= old.sequence:
             row.stored = self.stored = Stored(checkpoint, self._storage.incarnation)
+            if self._storage.watch:
+                self._storage.watch(self.partition, row)
 
     async def raise_epoch(self, above: int) -> None:
         """Keep the holding, count on."""

@@ -29,6 +29,7 @@ from service.source.store import Lease, LeaseStore
 _log = structlog.get_logger()
 _RELEASE_SECONDS = 2.0
 """Kept back from a deadline for letting the leases go."""
+_CLEAN_UP_SECONDS = 6.0
 _MEASURE_AT_ONCE = 4
 
 
@@ -104,6 +105,8 @@ class Processor:
         self._fatal: Fatal | None = None
         self._around: Surroundings | None = None
         self._tasks: asyncio.TaskGroup | None = None
+        self._cleaning: set[asyncio.Task[None]] = set()
+        """Receivers that are being closed, which takes the SDK a second that nobody should wait for."""
 
     async def run(self) -> None:
         """Work until `stop` is called. Raises only Fatal."""
@@ -116,6 +119,8 @@ class Processor:
                 for pump in self._pumps.values():
                     pump.close(CloseReason.SHUTDOWN, self._deadline - _RELEASE_SECONDS)
         finally:
+            if self._cleaning:
+                await asyncio.wait(self._cleaning, timeout=_CLEAN_UP_SECONDS)
             self._finished.set()
         if self._fatal is not None:
             raise self._fatal
@@ -144,7 +149,6 @@ class Processor:
     async def _work(self) -> None:
         """Get to know the hub and the store, then scan and measure."""
         hub = await self._introduce()
-        assert self._tasks is not None  # noqa: S101 - set by run
         self._around = Surroundings(
             hub,
             self._client,
@@ -153,7 +157,7 @@ class Processor:
             self._clock,
             self._random,
             self._faults,
-            self._spawn,
+            self._clean_up,
         )
         async with asyncio.TaskGroup() as loops:
             loops.create_task(self._scan_for_ever())
@@ -266,11 +270,14 @@ class Processor:
             self._fail(fatal)
             return
         assert self._around is not None  # noqa: S101 - set before any scan
+        assert self._tasks is not None  # noqa: S101 - as above
         self._taken += 1
         pump = Pump(self._around, holding, sent)
         self._pumps[lease.partition] = pump
         self._log.info("partition taken", partition=lease.partition, epoch=holding.epoch, from_host=lease.owner)
-        self._spawn(self._run(pump))
+        if self._stopping.is_set():
+            pump.close(CloseReason.SHUTDOWN, self._deadline - _RELEASE_SECONDS)
+        self._tasks.create_task(self._run(pump))
 
     async def _ask(self, lease: Lease) -> None:
         try:
@@ -329,9 +336,10 @@ class Processor:
             self._deadline = _now() + self._options.failing_seconds
             self._stopping.set()
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        assert self._tasks is not None  # noqa: S101 - set by run
-        self._tasks.create_task(work)
+    def _clean_up(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._cleaning.add(task)
+        task.add_done_callback(self._cleaning.discard)
 
 
 def _statistics(pump: Pump) -> PartitionStatistics:

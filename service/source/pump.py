@@ -52,8 +52,8 @@ class Surroundings:
     clock: Clock
     random: Random
     faults: Faults
-    spawn: Callable[[Coroutine[Any, Any, None]], object]
-    """Runs a small clean-up in a task that the processor owns."""
+    clean_up: Callable[[Coroutine[Any, Any, None]], None]
+    """Finishes something in a task that the processor owns, and waits for at its end."""
 
 
 class Pump:
@@ -70,6 +70,8 @@ class Pump:
         self.wanted_by = ""
         """The host it is being handed over to."""
         self._first_kept = 0
+        self._gone = False
+        """The lease is another's. An Ownership also ends with its handler; this does not."""
         self._closing: asyncio.Future[tuple[CloseReason, float]] = asyncio.get_running_loop().create_future()
         self._renewed = asyncio.Event()
         self._lagging_since: float | None = None
@@ -81,7 +83,7 @@ class Pump:
     def close(self, reason: CloseReason, deadline: float) -> None:
         """Ask it to end; the first reason stands. For LOST nothing more is sent or written from this moment on."""
         if reason is CloseReason.LOST:
-            self.ownership.lost = True
+            self.ownership.lost = self._gone = True
             self._renewed.set()
         if not self._closing.done():
             self._closing.set_result((reason, deadline))
@@ -203,7 +205,7 @@ class Pump:
                 self._around.faults.raised("hub", error)
                 await handler.error(error)
             finally:
-                self._around.spawn(receiver.close())
+                self._around.clean_up(receiver.close())
             attempt = 0 if self._sequence != before else attempt + 1
             await self._sleep(backoff(attempt, self._around.random.random()) if attempt else 0)
 
@@ -240,7 +242,7 @@ class Pump:
             if not events:
                 return
         while not self.ownership.holds():
-            if self.ownership.lost:
+            if self._gone:
                 raise LeaseLost(self.holding.partition, "it was taken")
             self._renewed.clear()
             await self._renewed.wait()
@@ -266,7 +268,7 @@ class Pump:
     async def _contest(self, stolen: Stolen) -> None:
         """Another receiver is there. Without the lease the partition is lost; else our epoch goes above the other's."""
         await self._renew_surely()
-        if self.ownership.lost:
+        if self._gone:
             raise LeaseLost(self.holding.partition, "another host has it")
         await self.holding.raise_epoch(self.holding.epoch if stolen.epoch is None else stolen.epoch)
         self.ownership.epoch = self.holding.epoch
@@ -286,7 +288,7 @@ class Pump:
         """Renew in time; after a failure much sooner."""
         attempt = 0
         wait = self._options.renew_seconds
-        while not self.ownership.lost:
+        while not self._gone:
             await self._sleep(wait)
             if await self._renew():
                 attempt, wait = 0, self._options.renew_seconds
@@ -328,7 +330,7 @@ class Pump:
         self.last_written = checkpoint
 
     def _lose(self, lost: LeaseLost) -> None:
-        if not self.ownership.lost:
+        if not self._gone:
             self._log.warning("partition lost", why=str(lost))
         self.close(CloseReason.LOST, _now() + 5)
 
