@@ -1,0 +1,133 @@
+"""How fast one range can be written: concurrency that follows throttling, and pacing by measured request units.
+
+Pure: time is an argument. Sending what will be refused costs requests, CPU and time, and a batch that runs into the
+limit has most of its operations refused, again and again. So once a range has refused something, it is sent no more per
+second than it was seen to accept.
+"""
+
+from typing import Final
+
+# How a range is probed once its rate is known: this much faster each second without a refusal, doubling up to the cap.
+# A rate that fell (another client went away, throughput was raised) is so found again within seconds.
+_PROBE_FIRST: Final = 0.01
+_PROBE_MOST: Final = 0.16
+# The service measures by seconds; a shorter time between two refusals says little about the rate.
+_MEASURE_SECONDS: Final = 0.9
+_SLOWER: Final = 0.95
+_SLOWER_EVERY_SECONDS: Final = 0.05
+# Of what was measured; the rest is for what the measure misses (a batch more in one second than in the next).
+_SAFETY: Final = 0.985
+_LEARNING: Final = 0.2
+# A batch may cost this many seconds of a range's rate: small enough that a second holds about ten of them.
+_BATCH_SECONDS: Final = 0.1
+# What may be spent at once after a pause, in seconds of the rate.
+_BURST_SECONDS: Final = 0.1
+
+
+class Pace:
+    """The pace of one range. Without a refusal it never waits."""
+
+    __slots__ = (
+        "_accepted",
+        "_mark",
+        "_probe",
+        "_probed_at",
+        "_slowed_at",
+        "_tokens",
+        "_tokens_at",
+        "rate",
+        "unit_cost",
+    )
+
+    def __init__(self, now: float) -> None:
+        self.rate: float | None = None
+        """Request units per second that this range is sent; None as long as it has refused nothing."""
+        self.unit_cost = 0.0
+        """What an operation costs, learnt from answers; 0 before the first."""
+        self._accepted = 0.0
+        self._mark = now
+        self._probe = _PROBE_FIRST
+        self._probed_at = now
+        self._slowed_at = now
+        self._tokens = 0.0
+        self._tokens_at = now
+
+    def wait_seconds(self, now: float) -> float:
+        """How long until the next batch may go."""
+        if self.rate is None:
+            return 0.0
+        self._refill(now)
+        return max(0.0, -self._tokens / self.rate)
+
+    def batch_limit(self, most: int) -> int:
+        """How many operations a batch may have, so that it fits into the rate."""
+        if self.rate is None or not self.unit_cost:
+            return most
+        return max(1, min(most, int(self.rate * _BATCH_SECONDS / self.unit_cost)))
+
+    def spend(self, operations: int) -> float:
+        """A batch goes: take what it will probably cost. Gives that, for `settle`."""
+        cost = operations * self.unit_cost
+        self._tokens -= cost
+        return cost
+
+    def settle(self, expected: float, charge: float, accepted: int) -> None:
+        """A batch came back: it cost `charge` for `accepted` operations instead of what was expected."""
+        self._tokens += expected - charge
+        self._accepted += charge
+        if accepted and charge:
+            cost = charge / accepted
+            self.unit_cost = cost if not self.unit_cost else self.unit_cost + _LEARNING * (cost - self.unit_cost)
+
+    def refused(self, now: float) -> None:
+        """The range said: too fast."""
+        elapsed = now - self._mark
+        if self.rate is None:
+            # The first time: what it took since it was first used, which is at least one of its seconds.
+            self._take_rate(self._accepted / max(1.0, elapsed), now)
+        elif elapsed >= _MEASURE_SECONDS:
+            # Between two refusals the range was used up, so what it accepted is what it sells.
+            self._take_rate(self._accepted / elapsed, now)
+        elif now - self._slowed_at >= _SLOWER_EVERY_SECONDS:
+            self.rate *= _SLOWER
+            self._slowed_at = now
+        self._probe = _PROBE_FIRST
+        self._probed_at = now
+
+    def _take_rate(self, measured: float, now: float) -> None:
+        self.rate = max(1.0, measured * _SAFETY)
+        self._accepted = 0.0
+        self._mark = self._slowed_at = now
+        self._tokens, self._tokens_at = min(0.0, self._tokens), now
+
+    def _refill(self, now: float) -> None:
+        if self.rate is None:
+            return
+        while now - self._probed_at >= 1.0:
+            self.rate *= 1 + self._probe
+            self._probe = min(_PROBE_MOST, self._probe * 2)
+            self._probed_at += 1.0
+        self._tokens = min(self.rate * _BURST_SECONDS, self._tokens + (now - self._tokens_at) * self.rate)
+        self._tokens_at = now
+
+
+class Concurrency:
+    """How many requests a range may have in flight: one more for each round without a refusal, half after one."""
+
+    __slots__ = ("_halved_at", "limit", "most")
+
+    def __init__(self, first: float, most: int) -> None:
+        self.limit = first
+        self.most = most
+        self._halved_at = float("-inf")
+
+    def answered(self, in_flight: int) -> None:
+        """A request was wholly accepted. Only what was used is raised, so that idling is no licence to flood."""
+        if in_flight + 1 >= int(self.limit):
+            self.limit = min(float(self.most), self.limit + 1.0 / self.limit)
+
+    def refused(self, now: float) -> None:
+        """The range said: too fast. Requests that were in flight together count once."""
+        if now - self._halved_at >= _MEASURE_SECONDS:
+            self.limit = max(1.0, self.limit / 2)
+            self._halved_at = now

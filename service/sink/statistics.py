@@ -1,0 +1,45 @@
+"""Figures of the sink."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from service.sink.outcome import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class SinkStatistics:
+    """The sink at one moment. Counts are since its start."""
+
+    committed: int
+    superseded: int
+    dropped: int
+    dead_lettered: int
+    retried: Mapping[int, int]
+    """Operations that were sent again, by the status that was the cause; 0: no answer."""
+    requests: int
+    ru: float
+    queued: int
+    """Records that wait for a range, for a retry, or for an earlier record of their document."""
+    in_flight: int
+    """Records on their way to Cosmos."""
+    ranges: int
+    paced: Mapping[str, float]
+    """Request units per second that each throttled range is sent now."""
+    bulk: bool
+    """Whether records go in bulk, or one by one."""
+    fault: str | None
+    """The set-up fault that nothing can be written for, if there is one."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """What is counted while the sink runs."""
+
+    outcomes: Counter[Outcome] = field(default_factory=Counter)
+    retried: Counter[int] = field(default_factory=Counter)
+    requests: int = 0
+    ru: float = 0.0
+    open: int = 0
+    """Records taken and not yet completed."""
+    in_flight: int = 0
