@@ -204,7 +204,8 @@ class Connection:
                 source=None if refusal and as_receiver else attach.source,
                 target=None if refusal and not as_receiver else attach.target,
                 initial_delivery_count=0 if as_receiver else None,
-                max_message_size=self.namespace.limits.max_message_size,
+                # To receivers the service names no limit (trace in azure-event-hubs-node#186).
+                max_message_size=2**64 - 1 if as_receiver else self.namespace.limits.max_message_size,
                 properties=attach.properties,
             )
         )
