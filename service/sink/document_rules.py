@@ -5,7 +5,7 @@ Found out before sending, so that each dead letter has a reason that a person ca
 
 import re
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import orjson
 
@@ -29,17 +29,17 @@ class KeyReader:
 
     def __init__(self, definition: PartitionKeyDefinition) -> None:
         self.definition: Final = definition
+        simple = len(definition.paths) == 1 and len(definition.paths[0]) == 1
+        self._name = definition.paths[0][0] if simple else None
         self._wire: dict[str, tuple[bytes, EffectiveKey]] = {}
 
     def read(self, document: dict[str, Any]) -> tuple[bytes, EffectiveKey]:
         """The key as it goes over the wire, and its effective key. Raises Undecodable."""
-        paths = self.definition.paths
-        if len(paths) == 1 and len(paths[0]) == 1:
-            value = document.get(paths[0][0], MISSING)
+        if self._name is not None:
+            value = document.get(self._name, MISSING)
             if type(value) is str:
-                known = self._wire.get(value)
-                return known if known is not None else self._remember(value)
-            return self._whole([self._checked(value, paths[0])])
+                return self._wire.get(value) or self._remember(value)
+        paths = self.definition.paths
         return self._whole([self._checked(value_at(document, path), path) for path in paths])
 
     def _remember(self, value: str) -> tuple[bytes, EffectiveKey]:
@@ -98,7 +98,6 @@ def check_id(value: Any, path: str) -> str:  # noqa: ANN401 - JSON in
     raise Undecodable(f"the id {path} is not a string")
 
 
-def check_size(body: bytes) -> None:
-    """Raises Undecodable for a document larger than Cosmos takes."""
-    if len(body) > MAX_DOCUMENT_BYTES:
-        raise Undecodable(f"the document has {len(body)} bytes; Cosmos takes at most {MAX_DOCUMENT_BYTES}")
+def raise_too_large(body: bytes) -> NoReturn:
+    """The document is larger than Cosmos takes."""
+    raise Undecodable(f"the document has {len(body)} bytes; Cosmos takes at most {MAX_DOCUMENT_BYTES}")

@@ -15,11 +15,12 @@ import orjson
 
 from service.sink import json_text
 from service.sink.document_rules import (
+    MAX_DOCUMENT_BYTES,
     MISSING,
     KeyReader,
     Undecodable,
     check_id,
-    check_size,
+    raise_too_large,
     value_at,
 )
 from service.sink.routing import EffectiveKey, PartitionKeyDefinition, split_path
@@ -27,6 +28,7 @@ from service.sink.stamp import Stamp
 from service.sink.transform import Transform
 from service.source.events import Event, Hub, PartitionId
 
+_CLOSING_BRACE: Final = ord("}")
 _GZIP: Final = b"\x1f\x8b"
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
@@ -127,6 +129,7 @@ class Decoder:
         self._delete = split_path(options.delete) if options.delete else None
         self._id = None if options.id == "sequence" else split_path(options.id)
         self._id_in_body = self._id == ("id",)
+        self._plain = self._id_in_body and bool(options.stamp)
         self._places: dict[tuple[PartitionId, int], _Place] = {}
         self._single = options.body == "object"
         self._array = () if options.body in {"object", "array"} else split_path(options.body)
@@ -213,8 +216,18 @@ class Decoder:
                 stamp = Stamp(place.incarnation, place.partition, place.sequence, index, place.enqueued)
             if self._delete is not None and _is_true(value_at(document, self._delete)):
                 return Record(Operation.DELETE, index, document_id, key, effective, b"", stamp)
-            body = self._stamped(document, document_id, text, index, place)
-            check_size(body)
+            if self._plain and self._options.stamp not in document and text[-1] == _CLOSING_BRACE:  # nearly always
+                body = b'%b%b%d,"index":%d,"enqueued":%d}}' % (
+                    text[:-1],
+                    place.prefix,
+                    place.sequence,
+                    index,
+                    place.enqueued,
+                )
+            else:
+                body = self._stamped(document, document_id, text, index, place)
+            if len(body) > MAX_DOCUMENT_BYTES:
+                raise_too_large(body)
         except Undecodable as fault:
             return Record(Operation.POISON, index, body=text, reason=str(fault))
         return Record(Operation.UPSERT, index, document_id, key, effective, body, stamp)
