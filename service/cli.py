@@ -138,7 +138,7 @@ def config_check(env_file: EnvFile = None) -> None:
 @config.command("show")
 def config_show(
     env_file: EnvFile = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,  # noqa: FBT002 - a flag
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """Print the settings in force; secrets are shown as stars."""
     import orjson  # noqa: PLC0415 - only here

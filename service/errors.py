@@ -29,7 +29,7 @@ class Retry(SluiceError):
 
 
 class SetupFault(SluiceError):
-    """The set-up is wrong (or not reachable) and a person has to mend it. Retried for ever, never counted against records."""
+    """The set-up is wrong or not reachable, and a person has to mend it. Retried for ever; no record pays for it."""
 
 
 class LeaseLost(SluiceError):

@@ -2,12 +2,16 @@
 
 from typing import Any
 
+from azure.core.credentials_async import AsyncTokenCredential
+from azure.storage.blob.aio import ContainerClient
+
 from service.config import Settings, entity_path
 from service.flow.backlog import BacklogLimits
+from service.sink.cosmos import CosmosAccess
 from service.sink.flood import FloodOptions
 from service.sink.lane import BatchOptions
+from service.sink.options import SinkOptions
 from service.sink.record import DocumentOptions
-from service.sink.sink import SinkOptions
 from service.source.balance import Strategy
 from service.source.connect import HubAddress
 from service.source.position import OnAhead, OnGap, PositionPolicy
@@ -63,6 +67,23 @@ def processor(settings: Settings) -> ProcessorOptions:
             on_ahead=OnAhead(settings.checkpoint_on_ahead),
         ),
     )
+
+
+def cosmos(settings: Settings, credential: AsyncTokenCredential) -> CosmosAccess:
+    """COSMOS_* that say which container."""
+    database, container = settings.cosmos_database or "", settings.cosmos_container or ""
+    if settings.cosmos_connstring is not None:
+        secret = settings.cosmos_connstring.get_secret_value()
+        return CosmosAccess.from_connection_string(secret, database, container)
+    return CosmosAccess(settings.cosmos_endpoint or "", credential, database, container)
+
+
+def dead_letters(settings: Settings, credential: AsyncTokenCredential) -> ContainerClient:
+    """DEADLETTER_CONTAINER in the storage account of BLOB_*."""
+    if settings.blob_connstring is not None:
+        secret = settings.blob_connstring.get_secret_value()
+        return ContainerClient.from_connection_string(secret, settings.dead_letters_in)
+    return ContainerClient(settings.blob_account_url or "", settings.dead_letters_in, credential=credential)
 
 
 def documents(settings: Settings) -> DocumentOptions:

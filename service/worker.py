@@ -11,6 +11,7 @@ from random import Random
 from typing import Any
 
 import structlog
+from azure.identity.aio import DefaultAzureCredential
 
 from service import options
 from service.clock import uptime
@@ -22,6 +23,9 @@ from service.flow.partition import Intake, PartitionFlow
 from service.flow.slots import Slots
 from service.ops.progress import progress_line
 from service.ops.status import status
+from service.sink.container import Refused
+from service.sink.cosmos import CosmosContainer
+from service.sink.dead_letters import BlobDeadLetters
 from service.sink.record import Decoder
 from service.sink.sink import Sink
 from service.source.blob_leases import BlobLeases
@@ -46,6 +50,8 @@ class Worker:
         self.host = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
         self._loop = asyncio.get_running_loop()
         self._began = self._loop.time()
+        self._identity = DefaultAzureCredential()
+        """Asked for tokens only where no connection string is given."""
         self._slots = Slots(settings.eventhub_ratelimit)
         self._intake = Intake()
         self._flows: dict[str, PartitionFlow] = {}
@@ -62,6 +68,7 @@ class Worker:
         """Consume until `stop` is set; then drain, checkpoint and release within SHUTDOWN_DEADLINE."""
         settings = self._settings
         async with AsyncExitStack() as parts:
+            parts.push_async_callback(self._identity.close)
             opened = await self._reach_cosmos(parts, stop)
             if opened is None:
                 return
@@ -119,7 +126,7 @@ class Worker:
         try:
             while not stop.is_set():
                 try:
-                    sink = await open_sink(parts, settings)
+                    sink = await self._open_sink(parts)
                 except SetupFault as fault:
                     if str(fault) != self._fault:
                         log.error("cosmos is not usable; trying again", fault=str(fault))
@@ -136,12 +143,24 @@ class Worker:
             waiting.cancel()
         return None
 
+    async def _open_sink(self, parts: AsyncExitStack) -> Sink:
+        settings = self._settings
+        container = CosmosContainer(options.cosmos(settings, self._identity))
+        try:
+            definition = await container.describe()
+            ranges = await container.read_ranges()
+        except Refused as refused:
+            await container.close()
+            raise SetupFault(f"Cosmos did not tell the ranges of the container ({refused}); tried again.") from None
+        parts.push_async_callback(container.close)
+        letters = options.dead_letters(settings, self._identity)
+        parts.push_async_callback(letters.close)
+        return Sink(container, definition, ranges, BlobDeadLetters(letters), options.sink(settings))
+
     def _flow_for(self, ownership: Ownership) -> PartitionFlow:
         assert self._sink is not None  # noqa: S101 - the processor starts after it
         assert self._decoder is not None  # noqa: S101 - as above
-        flow = PartitionFlow(
-            ownership, self._decoder.decode, self._sink, self._slots, self._backlog, self._intake
-        )
+        flow = PartitionFlow(ownership, self._decoder.decode, self._sink, self._slots, self._backlog, self._intake)
         self._flows[ownership.partition] = flow
         return flow
 

@@ -41,7 +41,7 @@ class WorkItem:
 
 
 ITEM_BYTES = 1024
-"""What an item costs beside its body while it is on its way (objects, the document made of it); measured in tests/bench."""
+"""What an item costs beside its body while it is on its way: objects, and the document made of it."""
 DONE_AHEAD_BYTES = 256
 """What is left of a completed item that waits for an earlier one."""
 

@@ -3,7 +3,6 @@
 import math
 import sys
 import time
-from types import TracebackType
 from typing import Self
 
 from rich import progress as bars
@@ -38,7 +37,7 @@ class Progress:
             self._task = self._bar.add_task(self._what, total=self._total)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.stop()
 

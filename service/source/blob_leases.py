@@ -218,6 +218,8 @@ class BlobHolding:
 
     async def _change(self, document: LeaseDocument, lease: str = "") -> bool:
         """Write it; False where the blob changed under us and was read again, so it is worth another try."""
+        if not self._document.token:
+            raise LeaseLost(self.partition, "it was let go")
         try:
             self._etag = await self._put(document, lease)
         except Conflict as conflict:
@@ -232,8 +234,10 @@ class BlobHolding:
         if blob is None:
             raise LeaseLost(self.partition, "its blob was deleted")
         there = decode(self.partition, blob.body)
-        if there.token != self._document.token or not code.startswith(("ConditionNotMet", "412")):
+        if there.token != self._document.token:
             raise LeaseLost(self.partition, f"{there.owner or 'nobody'} has it now ({code})")
+        if not code.startswith("ConditionNotMet"):
+            await self.renew()  # the lease ran out and nobody took it
         self._document = there
         self._etag = blob.etag
         self._wanted = (blob.metadata.get(_WANTED, ""), blob.metadata.get(_WANTED_AT, ""))

@@ -15,7 +15,8 @@ from service.local.cosmos.partition_key import KeyDefinition
 from service.local.cosmos.resource_ids import DocumentRids, container_rid, database_rid
 
 MAX_NAME_CHARS: Final = 255
-RU_PER_RANGE: Final = 10_000  # the most a physical partition serves, so an offer above it needs more of them
+MAX_RU_PER_RANGE: Final = 10_000  # the most that a physical partition serves
+NEW_RU_PER_RANGE: Final = 6_000  # what each of several gets in a new container (the official test suites count on it)
 
 
 @dataclass(slots=True)
@@ -38,12 +39,14 @@ class Database:
         return str(self.properties["_rid"])
 
 
-@dataclass(slots=True)
+@dataclass
 class Account:
     """Everything under one endpoint."""
 
     ranges: int = 1
     """How many ranges a container gets whose creator does not say."""
+    throttle_offers: bool = True
+    """Whether throughput that is set over the wire throttles; Microsoft's emulator does so only when asked."""
     partition_limit_bytes: int = LOGICAL_PARTITION_BYTES
     now: Callable[[], float] = time.time
     clock: Callable[[], float] = time.monotonic
@@ -60,6 +63,18 @@ class Account:
 
     def changed(self) -> None:
         """Something but documents has changed."""
+
+    def flush(self) -> None:
+        """Hand over to the operating system what is to be kept."""
+        for database in self.databases.values():
+            for container in database.containers.values():
+                container.journal.flush()
+
+    def close(self) -> None:
+        """Nothing more will come."""
+        for database in self.databases.values():
+            for container in database.containers.values():
+                container.journal.close()
 
     def create_database(self, database_id: object, throughput: Throughput | None = None) -> Database:
         """A new database."""
@@ -106,9 +121,8 @@ class Account:
         throughput: Throughput | None = None,
         *,
         ranges: int | None = None,
-        enforce: bool = True,
     ) -> Container:
-        """A new container; `enforce` says whether its offer throttles."""
+        """A new container, with as many ranges as its throughput needs, unless it is said how many."""
         name = check_name(given.get("id"))
         if name in database.containers:
             raise Conflict("Resource with specified id, name, or unique index already exists.")
@@ -116,16 +130,13 @@ class Account:
             raise BadRequest("Partition key definition is required: the container has none.")
         properties = self._container_properties(database, name, given)
         offered = throughput.limit if throughput else 0
-        container = Container(
+        container = self.build_container(
+            database,
             properties,
-            self_link=properties["_self"],
-            rids=DocumentRids(database.number, database.next_container),
-            ranges=ranges or max(self.ranges, -(-offered // RU_PER_RANGE)),
-            throughput=offered if enforce else 0,
-            partition_limit_bytes=self.partition_limit_bytes,
-            now=self.now,
-            clock=self.clock,
-            journal=self.open_journal(database, properties),
+            database.next_container,
+            ranges or max(self.ranges, _ranges_for(offered)),
+            offered if self.throttle_offers else 0,
+            self.open_journal(database, properties),
         )
         database.next_container += 1
         database.containers[name] = container
@@ -133,6 +144,28 @@ class Account:
             self._offer(properties, throughput)
         self.changed()
         return container
+
+    def build_container(
+        self,
+        database: Database,
+        properties: dict[str, Any],
+        number: int,
+        ranges: int,
+        throughput: float,
+        journal: Journal,
+    ) -> Container:
+        """The container itself, which is not yet part of its database."""
+        return Container(
+            properties,
+            self_link=properties["_self"],
+            rids=DocumentRids(database.number, number),
+            ranges=ranges,
+            throughput=throughput,
+            partition_limit_bytes=self.partition_limit_bytes,
+            now=self.now,
+            clock=self.clock,
+            journal=journal,
+        )
 
     def container(self, database: str, name: str) -> Container:
         """The container of that name or resource id."""
@@ -145,7 +178,7 @@ class Account:
     def delete_container(self, database: Database, name: str) -> None:
         """Remove a container and its documents."""
         container = self.container(database.id, name)
-        container.journal.close()
+        container.journal.discard()
         self.offers.pop(container.rid, None)
         del database.containers[container.id]
         self.changed()
@@ -180,6 +213,19 @@ class Account:
         self.offers.pop(container.rid, None)
         if throughput is not None:
             self._offer(container.properties, throughput)
+        self.changed()
+
+    def replace_offer(self, offer: Offer, throughput: Throughput) -> None:
+        """Change an offer. More than the ranges can serve makes them split, as in the service, but at once."""
+        if throughput.autoscale != offer.throughput.autoscale:
+            raise BadRequest("An offer cannot be changed between fixed and autoscale throughput this way.")
+        offer.throughput = throughput
+        container = self.owner_of(offer.resource_rid)
+        if container is not None:
+            needed = -(-throughput.limit // MAX_RU_PER_RANGE)
+            if needed > len(container.ranges.ranges):
+                container.split(into=needed)
+            container.set_throughput(throughput.limit if self.throttle_offers else 0)
         self.changed()
 
     def _offer(self, properties: Mapping[str, Any], throughput: Throughput) -> None:
@@ -219,6 +265,10 @@ def check_name(value: object) -> str:
     if len(name) > MAX_NAME_CHARS:
         raise BadRequest(f"The input name is invalid: its length must not exceed {MAX_NAME_CHARS}.")
     return name
+
+
+def _ranges_for(request_units: int) -> int:
+    return 1 if request_units <= MAX_RU_PER_RANGE else -(-request_units // NEW_RU_PER_RANGE)
 
 
 def _plain(value: object) -> object:

@@ -106,7 +106,7 @@ def document_id(operation: Operation) -> str:
     return str(body.get("id", "")) if isinstance(body, dict) else ""
 
 
-def _log(  # noqa: PLR0917 - called for every operation: names would cost
+def _log(
     container: Container, operation: Operation, place: Range, status: int, sub_status: int, decision: Decision | None
 ) -> None:
     if operation.kind not in WRITES:

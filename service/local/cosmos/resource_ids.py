@@ -4,7 +4,7 @@
 ResourceId classes of the .NET and Java SDKs).
 """
 
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from struct import Struct
 
 _DATABASE = Struct(">I")
@@ -19,6 +19,11 @@ def database_rid(number: int) -> str:
 def container_rid(database: int, number: int) -> str:
     """The id of a container; its first bit is set, which tells it from a user."""
     return _text(_CONTAINER.pack(database, number | 0x80000000))
+
+
+def container_number(rid: str) -> int:
+    """The number that a container's id was made of."""
+    return int.from_bytes(b64decode(rid.replace("-", "/"))[4:8], "big") & 0x7FFFFFFF
 
 
 def offer_rid(number: int) -> str:

@@ -162,12 +162,7 @@ def _offer(account: Account, request: Request, rid: str) -> Response:
     if offer is None:
         raise NotFound
     if request.method == "PUT":
-        given = Throughput.from_content(parse_object(request.body).get("content"))
-        offer.throughput = given
-        container = account.owner_of(offer.resource_rid)
-        if container is not None:
-            container.set_throughput(given.limit)
-        account.changed()
+        account.replace_offer(offer, Throughput.from_content(parse_object(request.body).get("content")))
     elif request.method != "GET":
         raise CosmosError(405, NOT_SUPPORTED)
     return json_response(offer.to_json())

@@ -5,12 +5,15 @@ import ssl
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
 from service.local.cosmos.account import Account
 from service.local.cosmos.auth import EMULATOR_KEY, Authorizer, Verifier
 from service.local.cosmos.container import Container
+from service.local.cosmos.control import Control
+from service.local.cosmos.disk import DiskAccount
 from service.local.cosmos.errors import CosmosError
 from service.local.cosmos.faults import Fault, Faults
 from service.local.cosmos.item_rules import LOGICAL_PARTITION_BYTES
@@ -36,7 +39,9 @@ class CosmosServer:
         ssl_context: ssl.SSLContext | None = None,
         issuer: Verifier | None = None,
         ranges: int = 1,
+        throttle_offers: bool = True,
         partition_limit_bytes: int = LOGICAL_PARTITION_BYTES,
+        data: Path | str | None = None,
         now: Callable[[], float] = time.time,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -45,7 +50,16 @@ class CosmosServer:
         """For requests to anything but documents: account, databases, containers, ranges, offers."""
         self.requests = 0
         """How many requests came in, refused ones included."""
-        self.account = Account(ranges, partition_limit_bytes, now, clock)
+        options: dict[str, Any] = {
+            "ranges": ranges,
+            "throttle_offers": throttle_offers,
+            "partition_limit_bytes": partition_limit_bytes,
+            "now": now,
+            "clock": clock,
+        }
+        self.account = Account(**options) if data is None else DiskAccount(Path(data), **options)
+        self._kept = data is not None
+        self._control = Control(self.account)
         self._ssl_context = ssl_context
         self._authorizer = Authorizer(key, issuer, now)
         self._listener = Listener(self._answer)
@@ -58,7 +72,13 @@ class CosmosServer:
 
     async def stop(self) -> None:
         """Close the port and every connection."""
+        await self._control.stop()
         await self._listener.stop()
+        self.account.close()
+
+    async def start_control(self, port: int = 0) -> int:
+        """Open the control port on loopback (see `control`); the port that was taken."""
+        return await self._control.start(port)
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -132,6 +152,8 @@ class CosmosServer:
             response = error_response(error)
         except RecursionError:
             response = error_response(CosmosError(400, "The request is nested too deeply."))
+        if self._kept:
+            self.account.flush()
         if fault is not None and fault.delay_seconds:
             await asyncio.sleep(fault.delay_seconds)
         if fault is not None and fault.drop == "after":

@@ -31,7 +31,7 @@ class WriteLog:
         """How many there were, the forgotten ones included."""
         self.keep_bodies = False
 
-    def add(  # noqa: PLR0917 - called for every operation: names would cost
+    def add(
         self,
         operation: str,
         document_id: str,
