@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from service.local.cosmos.container import Container
 from service.local.cosmos.errors import BadRequest, Conflict, NotFound
-from service.local.cosmos.indexing import default_policy
+from service.local.cosmos.indexing import full_policy
 from service.local.cosmos.item_rules import LOGICAL_PARTITION_BYTES, check_id
 from service.local.cosmos.journal import Journal
 from service.local.cosmos.offers import Offer, Throughput
@@ -195,7 +195,7 @@ class Account:
         new = {name: value for name, value in given.items() if not name.startswith("_") and value is not None}
         merged = new | kept
         merged.setdefault("indexingPolicy", old["indexingPolicy"])
-        merged["indexingPolicy"] = default_policy() | merged["indexingPolicy"]
+        merged["indexingPolicy"] = full_policy(merged["indexingPolicy"])
         merged |= {"_etag": self.new_etag(), "_ts": int(self.now())}
         container.replace_properties(merged)
 
@@ -236,7 +236,7 @@ class Account:
         rid = container_rid(database.number, database.next_container)
         properties = {key: value for key, value in given.items() if not key.startswith("_") and value is not None}
         properties["id"] = name
-        properties["indexingPolicy"] = default_policy() | (given.get("indexingPolicy") or {})
+        properties["indexingPolicy"] = full_policy(given.get("indexingPolicy"))
         properties["partitionKey"] = KeyDefinition.from_json(given["partitionKey"]).to_json()
         properties.setdefault(
             "conflictResolutionPolicy",

@@ -117,7 +117,8 @@ def _links(request: Request) -> list[tuple[str, str]]:
     if not path:
         return [("", "")]
     if path[-1] == "partitionkeydelete":
-        return [("partitionkey", "/".join(path[:-2]))]
+        link = "/".join(path[:-2])
+        return [("partitionkey", link), ("colls", link)]  # azure-cosmos signs the second
     feed = len(path) % 2 == 1
     kind, owner = (path[-1], path[:-1]) if feed else (path[-2], path)
     if kind not in TYPES:

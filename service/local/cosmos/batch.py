@@ -35,7 +35,7 @@ def serve_batch(container: Container, request: Request) -> Response:
     mixed = any(outcome.status >= 300 for outcome in outcomes)
     bodies = [_result(outcome, entry, minimal) for outcome, entry in zip(outcomes, entries, strict=True)]
     charge = round(sum(outcome.charge for outcome in outcomes), 2)
-    headers = {"x-ms-session-token": container.session_token(place.id), "x-ms-item-count": str(len(bodies))}
+    headers = {"x-ms-session-token": container.session_token(place.id), "lsn": str(container.store.lsn)}
     return Response(207 if mixed else 200, headers, orjson.dumps(bodies), charge)
 
 

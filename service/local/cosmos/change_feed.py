@@ -37,6 +37,9 @@ def serve_change_feed(container: Container, request: Request) -> Response:
         if document.timestamp >= since and (scope.everywhere or scope.has(document)):
             changed.append(document)
     changed.reverse()
+    # The documents of one transaction share a place in the feed: a page does not end between them.
+    while size < len(changed) and changed[size].lsn == changed[size - 1].lsn:
+        size += 1
     page = changed[:size]
     # With all seen, go on from the end of the feed: what other ranges have got need not be looked at again.
     last = page[-1].lsn if len(changed) > size else container.store.lsn

@@ -41,8 +41,7 @@ class Container:
         self.journal = journal
         self.throughput = throughput
         self.ranges = RangeMap(self.rules.keys, ranges, Budget)
-        self.minter = Minter(rids.of, self_link, self._next_lsn, self._next_number, now)
-        self.deleted_lsn = 0
+        self.minter = Minter(rids.of, self_link, self._next_lsn, self._next_etag, self._next_number, now)
         self._routes: dict[str, Range] = {}
         self.set_throughput(throughput)
 
@@ -143,8 +142,11 @@ class Container:
         return f"{range_id}:-1#{self.store.lsn}"
 
     def _next_lsn(self) -> int:
-        self.store.lsn += 1
-        return self.store.lsn
+        return self.store.lsn + 1
+
+    def _next_etag(self) -> int:
+        self.store.etags += 1
+        return self.store.etags
 
     def _next_number(self) -> int:
         self.store.numbers += 1

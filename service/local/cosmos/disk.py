@@ -117,6 +117,7 @@ def _replay(container: Container, change: Mapping[str, Any]) -> None:
     store.put(Document(body["id"], key, orjson.dumps(body), body["_etag"], number, lsn, body["_ts"], expires, terms))
     store.lsn = max(store.lsn, lsn)
     store.numbers = max(store.numbers, number)
+    store.etags = max(store.etags, int(body["_etag"][1:9], 16))
 
 
 def _rewrite(path: Path, container: Container) -> None:

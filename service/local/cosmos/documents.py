@@ -29,7 +29,7 @@ class Document(NamedTuple):
     number: int
     """Order of creation within the container; also what its `_rid` is made of."""
     lsn: int
-    """Order of the last change within the container."""
+    """Order of the last change within the container; the documents of one transaction share it."""
     timestamp: int
     expires: float
     terms: tuple[Term, ...] = ()
@@ -71,13 +71,14 @@ class Store:
 
     def __init__(self) -> None:
         self._documents: dict[Key, Document] = {}
-        self._changes: dict[int, Document] = {}
+        self._changes: dict[Key, Document] = {}
         self._holders: dict[Term, Key] = {}
         self._sizes: dict[str, int] = {}
-        self._expiring: list[tuple[float, int, Key]] = []
+        self._expiring: list[tuple[float, str, Key]] = []
         self._snapshot: list[Document] | None = None
         self.lsn = 0
         self.numbers = 0
+        self.etags = 0
 
     def __len__(self) -> int:
         return len(self._documents)
@@ -100,18 +101,18 @@ class Store:
         old = self._documents.get(name)
         sizes = self._sizes
         if old is not None:
-            self._changes.pop(old.lsn, None)
+            self._changes.pop(name, None)
             sizes[name[0]] += len(document.body) - len(old.body)
             for term in old.terms:
                 self._holders.pop(term, None)
         else:
             sizes[name[0]] = sizes.get(name[0], 0) + len(document.body)
         self._documents[name] = document
-        self._changes[document.lsn] = document
+        self._changes[name] = document
         for term in document.terms:
             self._holders[term] = name
         if document.expires != NEVER:
-            heapq.heappush(self._expiring, (document.expires, document.lsn, name))
+            heapq.heappush(self._expiring, (document.expires, document.etag, name))
         self._snapshot = None
 
     def delete(self, name: Key) -> None:
@@ -119,7 +120,7 @@ class Store:
         old = self._documents.pop(name, None)
         if old is None:
             return
-        self._changes.pop(old.lsn, None)
+        self._changes.pop(name, None)
         left = self._sizes[name[0]] - len(old.body)
         if left:
             self._sizes[name[0]] = left
@@ -133,9 +134,9 @@ class Store:
         """Remove what has outlived its time; which they were."""
         gone: list[Key] = []
         while self._expiring and self._expiring[0][0] <= now:
-            _, lsn, name = heapq.heappop(self._expiring)
+            _, etag, name = heapq.heappop(self._expiring)
             current = self._documents.get(name)
-            if current is not None and current.lsn == lsn:
+            if current is not None and current.etag == etag:
                 self.delete(name)
                 gone.append(name)
         return gone
@@ -184,6 +185,11 @@ class Transaction:
     def delete(self, name: Key) -> None:
         """Note a document to be removed."""
         self._note(name, None)
+
+    @property
+    def changed(self) -> bool:
+        """Whether there is anything to apply."""
+        return bool(self._pending)
 
     def changes(self) -> Iterator[tuple[Key, Document | None]]:
         """What there is to apply, in order; None is a removal."""

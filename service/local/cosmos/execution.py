@@ -40,10 +40,12 @@ def run(container: Container, operation: Operation, place: Range) -> Outcome:
         place.budget.spend(error.charge)
         _log(container, operation, place, error.status, error.sub_status, None)
         return Outcome(error.status, error.sub_status, error.charge, None, error)
+    if decision.delete is not None:
+        container.delete(decision.delete)
     if decision.put is not None:
         container.put(decision.put)
-    elif decision.delete is not None:
-        container.delete(decision.delete)
+    if decision.put is not None or decision.delete is not None:
+        container.store.lsn += 1
     place.budget.spend(decision.charge)
     _log(container, operation, place, decision.status, 0, decision)
     return Outcome(decision.status, 0, decision.charge, decision.document)
@@ -65,11 +67,13 @@ def run_atomic(container: Container, operations: list[Operation], place: Range) 
         except CosmosError as error:
             place.budget.spend(error.charge)
             return _rolled_back(container, operations, place, len(decisions), error)
+        if decision.delete is not None:
+            transaction.delete(decision.delete)
         if decision.put is not None:
             transaction.put(decision.put)
-        elif decision.delete is not None:
-            transaction.delete(decision.delete)
         decisions.append(decision)
+    if transaction.changed:
+        container.store.lsn += 1
     for name, document in transaction.changes():
         if document is None:
             container.delete(name)

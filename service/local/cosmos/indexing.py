@@ -12,14 +12,25 @@ MODES: Final = ("consistent", "lazy", "none")
 Steps = tuple[str, ...]
 
 
-def default_policy() -> dict[str, Any]:
-    """The policy of a container that was made without one."""
-    return {
-        "indexingMode": "consistent",
-        "automatic": True,
-        "includedPaths": [{"path": "/*"}],
-        "excludedPaths": [{"path": '/"_etag"/?'}],
-    }
+ETAG: Final = '/"_etag"/?'
+
+
+def full_policy(given: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The policy of a container, with what its maker may leave out, and without what the service no longer keeps."""
+    if given is not None and not isinstance(given, Mapping):
+        raise BadRequest("The indexing policy is not an object.")
+    policy: dict[str, Any] = {"indexingMode": "consistent", "automatic": True} | dict(given or {})
+    policy["indexingMode"] = str(policy["indexingMode"]).lower()
+    if policy["indexingMode"] == "none":
+        return policy | {"includedPaths": [], "excludedPaths": []}
+    included, excluded = policy.get("includedPaths") or [], policy.get("excludedPaths") or []
+    _paths(included)
+    paths = [one["path"] for one in excluded] if _paths(excluded) else []
+    policy["includedPaths"] = [{k: v for k, v in one.items() if k != "indexes"} for one in included]
+    if not included and "/*" not in paths:
+        policy["includedPaths"] = [{"path": "/*"}]
+    policy["excludedPaths"] = excluded if ETAG in paths else [*excluded, {"path": ETAG}]
+    return policy
 
 
 @dataclass(frozen=True, slots=True)

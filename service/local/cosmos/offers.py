@@ -26,11 +26,13 @@ class Throughput:
 
     limit: int
     autoscale: bool = False
-    increment_percent: int | None = None
+    increment_percent: int = 0
 
     def __post_init__(self) -> None:
         low, step = (MIN_AUTOSCALE, STEP_AUTOSCALE) if self.autoscale else (MIN_FIXED, STEP_FIXED)
-        if not low <= self.limit <= MAX_RU or self.limit % step:
+        if self.limit < low:
+            raise BadRequest(f"Requested throughput {self.limit} is less than required minimum throughput {low}.")
+        if self.limit > MAX_RU or self.limit % step:
             raise BadRequest(
                 f"The offer should have valid throughput: between {low} and {MAX_RU} inclusive in increments of {step}."
             )
@@ -46,16 +48,17 @@ class Throughput:
             return cls._autoscale(settings)
         if not fixed:
             return None
-        if not fixed.isdecimal():
-            raise BadRequest(f"The offer throughput {fixed[:20]!r} is not a number.")
-        return cls(int(fixed[:9]))
+        try:
+            return cls(int(fixed[:9]))
+        except ValueError as error:
+            raise BadRequest(f"The offer throughput {fixed[:20]!r} is not a number.") from error
 
     @classmethod
     def _autoscale(cls, settings: str) -> "Throughput":
         try:
             value = orjson.loads(settings)
             upgrade = (value.get("autoUpgradePolicy") or {}).get("throughputPolicy") or {}
-            return cls(int(value["maxThroughput"]), True, upgrade.get("incrementPercent"))
+            return cls(int(value["maxThroughput"]), True, int(upgrade.get("incrementPercent") or 0))
         except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError, ValueError) as error:
             raise BadRequest("The autoscale settings are invalid.") from error
 
@@ -68,7 +71,7 @@ class Throughput:
         try:
             if settings:
                 upgrade = (settings.get("autoUpgradePolicy") or {}).get("throughputPolicy") or {}
-                return cls(int(settings["maxThroughput"]), True, upgrade.get("incrementPercent"))
+                return cls(int(settings["maxThroughput"]), True, int(upgrade.get("incrementPercent") or 0))
             return cls(int(content["offerThroughput"]))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise BadRequest("The offer's throughput is invalid.") from error
@@ -95,9 +98,8 @@ class Offer:
         if self.throughput.autoscale:
             settings: dict[str, Any] = {"tier": 0, "maximumTierThroughput": limit, "autoUpgrade": False}
             settings |= {"maxThroughput": limit}
-            if self.throughput.increment_percent is not None:
-                percent = {"incrementPercent": self.throughput.increment_percent}
-                settings["autoUpgradePolicy"] = {"throughputPolicy": percent}
+            percent = {"incrementPercent": self.throughput.increment_percent}
+            settings["autoUpgradePolicy"] = {"throughputPolicy": percent}
             content |= {"offerThroughput": limit // 10, "offerAutopilotSettings": settings}
         return {
             "resource": self.resource_link,

@@ -17,6 +17,9 @@ from service.local.cosmos.partition_key import KeyValue
 from service.local.cosmos.patch import apply_patch
 from service.local.cosmos.throughput import REFUSED_WRITE, read_charge, write_charge
 
+ALREADY_THERE: Final = (
+    "Entity with the specified id already exists in the system. Learn more: https://aka.ms/CosmosDB/sql/errors/conflict"
+)
 MAX_DEPTH_MESSAGE: Final = "The document is nested too deeply."
 
 
@@ -49,6 +52,8 @@ class Minter:
     rid: Callable[[int], str]
     self_link: str
     next_lsn: Callable[[], int]
+    """What a write will have if it is committed next; all of a batch have the same."""
+    next_etag: Callable[[], int]
     next_number: Callable[[], int]
     now: Callable[[], float]
 
@@ -62,7 +67,7 @@ class Minter:
         expires = rules.expiry(body, now) if rules.default_ttl is not None or "ttl" in body else NEVER
         number = self.next_number() if old is None else old.number
         lsn = self.next_lsn()
-        etag = f'"{lsn:08x}-0000-0000-0000-{now:012x}"'
+        etag = f'"{self.next_etag():08x}-0000-0000-0000-{now:012x}"'
         rid = self.rid(number)
         body["_rid"] = rid
         body["_self"] = f"{self.self_link}docs/{rid}/"
@@ -89,11 +94,7 @@ def decide(operation: Operation, view: View, rules: ItemRules, minter: Minter) -
 def _create(operation: Operation, view: View, rules: ItemRules, minter: Minter) -> Decision:
     body, name = _incoming(operation, rules)
     if view.get(name) is not None:
-        raise Conflict(
-            "Entity with the specified id already exists in the system. Learn more: "
-            "https://aka.ms/CosmosDB/sql/errors/conflict",
-            REFUSED_WRITE,
-        )
+        raise Conflict(ALREADY_THERE, REFUSED_WRITE)
     return _written(minter.mint(rules, view, operation.key, body, None), body, rules, 201)
 
 
@@ -109,11 +110,14 @@ def _upsert(operation: Operation, view: View, rules: ItemRules, minter: Minter) 
 
 def _replace(operation: Operation, view: View, rules: ItemRules, minter: Minter) -> Decision:
     body, name = _incoming(operation, rules)
-    if operation.id is not None and operation.id != name[1]:
-        raise BadRequest("The id of a document cannot be changed: the body has another id than the request.")
-    old = _existing(view, name)
+    old_name = name if operation.id is None else (name[0], operation.id)
+    old = _existing(view, old_name)
     _check_conditions(operation, old)
-    return _written(minter.mint(rules, view, operation.key, body, old), body, rules, 200)
+    # The body may have another id (azure-cosmos' own test_headers counts on it): the document is renamed.
+    if old_name != name and view.get(name) is not None:
+        raise Conflict(ALREADY_THERE, REFUSED_WRITE)
+    decision = _written(minter.mint(rules, view, operation.key, body, old), body, rules, 200)
+    return decision if old_name == name else decision._replace(delete=old_name)
 
 
 def _patch(operation: Operation, view: View, rules: ItemRules, minter: Minter) -> Decision:

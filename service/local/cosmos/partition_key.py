@@ -4,6 +4,7 @@ Hashing follows the SDKs (azure.cosmos.partition_key): murmur3-x86-32 for versio
 for hierarchical keys the version 2 hash of each level, one after the other.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from struct import pack, unpack
@@ -23,6 +24,10 @@ V1_STRING_CHARS: Final = 100  # version 1 hashes only so much of a string
 MISMATCH: Final = (
     "PartitionKey extracted from document doesn't match the one specified in the header. Learn more: "
     "https://aka.ms/CosmosDB/sql/errors/wrong-pk-value"
+)
+WRONG_LEVELS: Final = (
+    "Partition key provided either doesn't correspond to definition in the collection or doesn't match partition key "
+    "field values specified in the document."
 )
 
 Component = str | int | float | bool | None | dict[str, Any]  # an empty dict stands for "undefined", as on the wire
@@ -112,7 +117,7 @@ class KeyDefinition:
         if not components:
             components = (Undefined,) * len(self.paths)
         if len(components) != len(self.paths):
-            raise BadRequest(MISMATCH, 1001)
+            raise BadRequest(WRONG_LEVELS, 1001)
         normal = tuple(_normal(component) for component in components)
         if any(isinstance(c, str) and len(c.encode()) > MAX_KEY_BYTES for c in normal):
             raise BadRequest(f"The partition key is longer than {MAX_KEY_BYTES} bytes.")
@@ -151,17 +156,20 @@ class KeyDefinition:
         return low, low + "FF"
 
 
+_STEP: Final = re.compile(r"""/(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^/]*))""")
+
+
 def split_path(path: str) -> tuple[str, ...]:
-    """The names in a path such as `/a/b` or `/"a b"/c`; the quotes are for names with odd signs."""
+    """The names in a path such as `/a/b`, `/"a b"/c` or `/'a "b"'`; quotes are for names with odd signs."""
     names: list[str] = []
-    rest = path[1:]
-    while rest:
-        if rest[0] == '"' and '"' in rest[1:]:
-            name, _, rest = rest[1:].partition('"')
-            rest = rest.removeprefix("/")
-        else:
-            name, _, rest = rest.partition("/")
-        names.append(name)
+    at = 0
+    while at < len(path):
+        found = _STEP.match(path, at)
+        if found is None:
+            raise BadRequest(f"The path {path[:100]!r} is invalid.")
+        quoted = found[1] if found[1] is not None else found[2]
+        names.append(found[3] if quoted is None else re.sub(r"\\(.)", r"\1", quoted))
+        at = found.end()
     return tuple(names)
 
 

@@ -7,7 +7,7 @@ from service.local.cosmos.container import Container
 from service.local.cosmos.errors import CosmosError, NotFound
 from service.local.cosmos.items import serve_items
 from service.local.cosmos.offers import Throughput
-from service.local.cosmos.queries import query_plain
+from service.local.cosmos.queries import CROSS_PARTITION_OFF, query_plain
 from service.local.cosmos.wire import Request, Response, json_response, parse_object
 
 NOT_SUPPORTED = "The requested verb is not supported."
@@ -30,6 +30,8 @@ def serve(account: Account, request: Request) -> Response:  # noqa: C901, PLR091
             return _documents(account.container(database, name), request)
         case ("dbs", database, "colls", name, "pkranges"):
             return _ranges(account.container(database, name), request)
+        case ("dbs", database, "colls", name, "conflicts", *rest) if len(rest) <= 1:
+            return _conflicts(account.container(database, name), request)
         case ("dbs", database, "colls", name, "operations", "partitionkeydelete"):
             return _delete_partition(account.container(database, name), request)
         case ("offers",):
@@ -103,7 +105,8 @@ def _containers(account: Account, request: Request, database: Database) -> Respo
 def _container(account: Account, request: Request, database: Database, container: Container) -> Response:
     match request.method:
         case "GET":
-            answer = _read(request, container.properties)
+            extra = _statistics(container) if request.flag("x-ms-documentdb-populatepartitionstatistics") else {}
+            answer = _read(request, container.properties | extra)
             quota = _quota(account, container) if request.flag("x-ms-documentdb-populatequotainfo") else {}
             headers = dict(answer.headers) | quota | {"x-ms-session-token": container.session_token("0")}
             return Response(answer.status, headers, answer.body, answer.charge)
@@ -135,6 +138,18 @@ def _ranges(container: Container, request: Request) -> Response:
         return Response(304, headers)
     body = {"_rid": container.rid, "PartitionKeyRanges": listed, "_count": len(listed)}
     return json_response(body, 200, headers | {"x-ms-item-count": str(len(listed))})
+
+
+def _conflicts(container: Container, request: Request) -> Response:
+    """Conflicts come of writes in several regions: here there are none."""
+    if len(request.path) > 5:
+        raise NotFound
+    if request.is_query:
+        cross = request.flag("x-ms-documentdb-query-enablecrosspartition")
+        if not cross and request.header("x-ms-documentdb-partitionkey") is None:
+            raise CosmosError(400, CROSS_PARTITION_OFF)
+        return query_plain(request, [], "Conflicts")
+    return _feed("Conflicts", [], container.rid)
 
 
 def _delete_partition(container: Container, request: Request) -> Response:
@@ -172,7 +187,22 @@ def _quota(account: Account, container: Container) -> dict[str, str]:
     documents, kilobytes = container.count(), sum(len(one.body) for one in container.store.in_order()) // 1024
     usage = f"documentsCount={documents};documentsSize={kilobytes};collectionSize={kilobytes};"
     quota = f"documentsCount=-1;documentsSize={account.partition_limit_bytes // 1024};"
-    return {"x-ms-resource-usage": usage, "x-ms-resource-quota": quota}
+    progress = "x-ms-documentdb-collection-index-transformation-progress"
+    return {"x-ms-resource-usage": usage, "x-ms-resource-quota": quota, progress: "100"}
+
+
+def _statistics(container: Container) -> dict[str, Any]:
+    """What each range holds, as part of the container's properties."""
+    counts = {place.id: [0, 0] for place in container.ranges.ranges}
+    for document in container.store.in_order():
+        figures = counts[container.route(document.key).id]
+        figures[0] += 1
+        figures[1] += len(document.body)
+    listed = [
+        {"id": place, "sizeInKB": size // 1024, "documentCount": count, "partitionKeys": []}
+        for place, (count, size) in counts.items()
+    ]
+    return {"statistics": listed}
 
 
 def _feed(name: str, listed: list[dict[str, Any]], rid: str = "") -> Response:

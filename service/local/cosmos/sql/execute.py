@@ -21,6 +21,13 @@ class Executable:
     def __init__(self, query: tree.Query, parameters: Mapping[str, Any], around: Scope | None = None) -> None:
         self.query = query
         scope = around or Scope((ROOT,), parameters, _compile_subquery)
+        try:
+            self._compile(scope)
+        except RecursionError as error:
+            raise BadRequest("The query is too complex: an expression of it has too many parts.") from error
+
+    def _compile(self, scope: Scope) -> None:
+        query = self.query
         self._rows, inner = _compile_rows(query, scope)
         self._select = _compile_select(query, inner)
         self._order = [(compile_expression(key.expression, inner), key.descending) for key in query.order]
