@@ -1,6 +1,7 @@
 """A small AMQP client made of `service.amqp`: it says exactly what a test wants said, right or wrong."""
 
 import asyncio
+import socket
 import ssl
 from dataclasses import dataclass
 
@@ -38,14 +39,21 @@ class Received:
 
 
 class RawClient:
-    def __init__(self, port: int, tls: ssl.SSLContext | None = None):
+    def __init__(self, port: int, tls: ssl.SSLContext | None = None, receive_buffer: int | None = None):
         self.port = port
         self.tls = tls
+        self.receive_buffer = receive_buffer
         self.frames = FrameReader(2**20)
         self.next_id = 0
 
     async def __aenter__(self):
-        self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port, ssl=self.tls)
+        connecting = socket.socket()
+        connecting.setblocking(False)
+        if self.receive_buffer is not None:
+            connecting.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self.receive_buffer)
+        await asyncio.get_running_loop().sock_connect(connecting, ("127.0.0.1", self.port))
+        name = "localhost" if self.tls else None
+        self.reader, self.writer = await asyncio.open_connection(sock=connecting, ssl=self.tls, server_hostname=name)
         return self
 
     async def __aexit__(self, *_):

@@ -1,6 +1,8 @@
 // @azure/event-hubs as a foreign client: one command per run, arguments and answer as JSON.
 //   node event_hubs.mjs '{"command": "send", "connection": "...", "hub": "hub", ...}'
 import { EventHubConsumerClient, EventHubProducerClient, earliestEventPosition } from "@azure/event-hubs";
+import { BlobCheckpointStore } from "@azure/eventhubs-checkpointstore-blob";
+import { ContainerClient } from "@azure/storage-blob";
 
 const commands = {
   async send({ connection, hub, count, partitionId, partitionKey }) {
@@ -23,6 +25,7 @@ const commands = {
       const options = {
         startPosition: position ?? earliestEventPosition,
         ownerLevel: epoch,
+        maxBatchSize: 100,
         maxWaitTimeInSeconds: 1,
         trackLastEnqueuedEventProperties: metrics ?? false,
       };
@@ -49,7 +52,36 @@ const commands = {
     await consumer.close();
     return { events, error: outcome };
   },
+
+  // The SDK's own processor: balances by blobs, checkpoints every batch, stops once it has seen `count` events.
+  async process({ connection, hub, count, storage, container }) {
+    const blobs = new ContainerClient(storage, container);
+    await blobs.createIfNotExists();
+    const consumer = new EventHubConsumerClient("$Default", connection, hub, new BlobCheckpointStore(blobs), {
+      loadBalancingOptions: { strategy: "greedy", updateIntervalInMs: 500 },
+    });
+    const events = [];
+    const errors = [];
+    await new Promise((resolve) => {
+      consumer.subscribe(
+        {
+          async processEvents(batch, context) {
+            for (const event of batch) events.push([context.partitionId, event.sequenceNumber]);
+            if (batch.length) await context.updateCheckpoint(batch[batch.length - 1]);
+            if (events.length >= count) resolve();
+          },
+          async processError(error) {
+            errors.push(`${error.code}: ${error.message}`);
+          },
+        },
+        { startPosition: earliestEventPosition, maxBatchSize: 100, maxWaitTimeInSeconds: 1 },
+      );
+    });
+    await consumer.close();
+    return { events, errors };
+  },
 };
 
 const { command, ...args } = JSON.parse(process.argv[2]);
 console.log(JSON.stringify(await commands[command](args)));
+process.exit(0); // the SDK leaves timers behind
