@@ -124,11 +124,11 @@ class Account:
     ) -> Container:
         """A new container, with as many ranges as its throughput needs, unless it is said how many."""
         name = check_name(given.get("id"))
-        if name in database.containers:
-            raise Conflict("Resource with specified id, name, or unique index already exists.")
         if "partitionKey" not in given:
             raise BadRequest("Partition key definition is required: the container has none.")
         properties = self._container_properties(database, name, given)
+        if name in database.containers:
+            raise Conflict("Resource with specified id, name, or unique index already exists.")
         offered = throughput.limit if throughput else 0
         container = self.build_container(
             database,

@@ -57,6 +57,11 @@ class KeyDefinition:
     """The name of the key property, if the key is one property of the document itself."""
     _cache: dict[str, KeyValue] = field(init=False, default_factory=dict)
 
+    @property
+    def steps(self) -> tuple[tuple[str, ...], ...]:
+        """The paths, each as names."""
+        return self._steps
+
     def __post_init__(self) -> None:
         self._steps = tuple(split_path(path) for path in self.paths)
         if len(self._steps) == 1 and len(self._steps[0]) == 1:

@@ -1,6 +1,8 @@
 """Queries and feeds on the wire: over a partition key, a range, a part of one, or everything."""
 
+from base64 import b64encode
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 import orjson
@@ -14,6 +16,7 @@ from service.local.cosmos.scope import Scope
 from service.local.cosmos.sql.execute import Executable
 from service.local.cosmos.sql.parser import parse
 from service.local.cosmos.sql.plan import needs_plan, query_plan
+from service.local.cosmos.sql.predicate import key_components
 from service.local.cosmos.throughput import query_charge
 from service.local.cosmos.wire import Request, Response, json_response, parse_object
 
@@ -31,7 +34,7 @@ METRICS: Final = (
     "totalExecutionTimeInMs=0.10;queryCompileTimeInMs=0.01;queryLogicalPlanBuildTimeInMs=0.01;"
     "queryPhysicalPlanBuildTimeInMs=0.01;queryOptimizationTimeInMs=0.00;VMExecutionTimeInMs=0.05;"
     "indexLookupTimeInMs=0.00;documentLoadTimeInMs=0.01;systemFunctionExecuteTimeInMs=0.00;"
-    "userFunctionExecuteTimeInMs=0.00;retrievedDocumentCount={scanned};retrievedDocumentSize={size};"
+    "userFunctionExecuteTimeInMs=0.00;retrievedDocumentCount={scanned};retrievedDocumentSize={read};"
     "outputDocumentCount={count};outputDocumentSize={size};writeOutputTimeInMs=0.00;indexUtilizationRatio=1.00"
 )
 
@@ -40,10 +43,15 @@ def serve_query(container: Container, request: Request) -> Response:
     """Answer a query, or a request for its plan."""
     text, parameters = _spec(request)
     query = parse(text)
+    keys = container.rules.keys
+    components = key_components(query, keys.steps, parameters)
     if request.flag("x-ms-cosmos-is-query-plan-request"):
-        features = request.header("x-ms-cosmos-supported-query-features", "")
-        return json_response(query_plan(query, parameters, {one.strip() for one in features.split(",")}))
+        features = request.header("x-ms-cosmos-supported-query-features", "").split(",")
+        epk = None if components is None else keys.of(components).epk
+        return json_response(query_plan(query, parameters, {one.strip() for one in features}, epk))
     scope = Scope.of_request(container, request)
+    if scope.everywhere and components is not None:
+        scope = Scope.of_key(container, keys.of(components))
     if scope.everywhere:
         if not request.flag("x-ms-documentdb-query-enablecrosspartition"):
             raise BadRequest(CROSS_PARTITION_OFF)
@@ -73,7 +81,8 @@ def _answer(container: Container, request: Request, scope: Scope, query: Executa
     charge = query_charge(page.scanned, len(body))
     for place in scope.places:
         place.budget.spend(charge / len(scope.places))
-    return Response(200, _headers(container, request, scope, page, len(body)), body, charge)
+    scanned = 0 if query.counts_only else page.scanned  # the index alone knows how many there are
+    return Response(200, _headers(container, request, scope, replace(page, scanned=scanned)), body, charge)
 
 
 def _filter(scope: Scope) -> Callable[[Document], bool]:
@@ -82,17 +91,30 @@ def _filter(scope: Scope) -> Callable[[Document], bool]:
     return scope.has
 
 
-def _headers(container: Container, request: Request, scope: Scope, page: Page, size: int) -> dict[str, str]:
+def _headers(container: Container, request: Request, scope: Scope, page: Page) -> dict[str, str]:
     headers = {"x-ms-item-count": str(len(page.items)), "lsn": str(container.store.lsn)}
     headers["x-ms-session-token"] = ",".join(container.session_token(place.id) for place in scope.places)
     if page.next is not None:
         headers["x-ms-continuation"] = page.next
     if request.flag("x-ms-documentdb-populatequerymetrics"):
-        figures = METRICS.format(scanned=page.scanned, size=size, count=len(page.items))
+        size = len(orjson.dumps(page.items))
+        figures = METRICS.format(
+            scanned=page.scanned, read=size if page.scanned else 0, size=size, count=len(page.items)
+        )
         headers["x-ms-documentdb-query-metrics"] = figures
     if request.flag("x-ms-cosmos-populateindexmetrics"):
-        headers["x-ms-cosmos-index-utilization"] = "eyJVdGlsaXplZEluZGV4ZXMiOnt9LCJQb3RlbnRpYWxJbmRleGVzIjp7fX0="
+        headers["x-ms-cosmos-index-utilization"] = _index_metrics(container)
     return headers
+
+
+def _index_metrics(container: Container) -> str:
+    """Which indexes a query used: here always that of the partition key. Base64 of JSON, as the SDKs decode it."""
+    names = [f"{path}/?" for path in container.rules.keys.paths]
+    used = [{"FilterExpression": "", "IndexSpec": n, "FilterPreciseSet": True, "IndexPreciseSet": True} for n in names]
+    single = [one | {"IndexImpactScore": "High"} for one in used]
+    lists: dict[str, list[Any]] = {"UtilizedSingleIndexes": single, "PotentialSingleIndexes": []}
+    lists |= {"UtilizedCompositeIndexes": [], "PotentialCompositeIndexes": []}
+    return b64encode(orjson.dumps(lists)).decode()
 
 
 def _spec(request: Request) -> tuple[str, dict[str, Any]]:

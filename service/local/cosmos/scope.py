@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from service.local.cosmos.container import Container
 from service.local.cosmos.documents import Document
 from service.local.cosmos.errors import Gone
+from service.local.cosmos.partition_key import KeyValue
 from service.local.cosmos.ranges import WHOLE, Range
 from service.local.cosmos.wire import Request
 
@@ -46,6 +47,11 @@ class Scope:
             return cls(None, low, high, (place,))
         named = (low, high) != WHOLE
         return cls(None, low, high, _places(container, low, high), not named)
+
+    @classmethod
+    def of_key(cls, container: Container, key: KeyValue) -> "Scope":
+        """One logical partition."""
+        return cls(key.text, *WHOLE, (container.route(key),))
 
     def has(self, document: Document) -> bool:
         """Whether the document belongs to it."""

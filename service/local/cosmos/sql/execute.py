@@ -49,6 +49,15 @@ class Executable:
         query = self.query
         return query.everything and query.where is None and not query.order and query.sources[0].path is None
 
+    @property
+    def counts_only(self) -> bool:
+        """Whether it is a COUNT of all, which needs no document either."""
+        return (
+            self.query.where is None
+            and bool(self._calls)
+            and all(one.name == "COUNT" and isinstance(one.arguments[0], tree.Literal) for one in self._calls)
+        )
+
     def of_document(self, document: object) -> Iterator[Any]:
         """The results that one document gives, if the query streams."""
         for row in self._rows({ROOT: document}):

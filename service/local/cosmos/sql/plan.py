@@ -40,8 +40,10 @@ def needs_plan(query: tree.Query) -> bool:
     )
 
 
-def query_plan(query: tree.Query, parameters: Mapping[str, Any], supported: Collection[str]) -> dict[str, Any]:
-    """The plan, or 400 if it needs of the client what that does not know."""
+def query_plan(
+    query: tree.Query, parameters: Mapping[str, Any], supported: Collection[str], epk: str | None = None
+) -> dict[str, Any]:
+    """The plan, or 400 if it needs of the client what that does not know. `epk` is the one key the query is about."""
     missing = [feature for feature in _features(query) if feature not in supported]
     if missing:
         raise BadRequest(
@@ -54,7 +56,7 @@ def query_plan(query: tree.Query, parameters: Mapping[str, Any], supported: Coll
     return {
         "partitionedQueryExecutionInfoVersion": 2,
         "queryInfo": {
-            "distinctType": ("Ordered" if query.order else "Unordered") if query.distinct else "None",
+            "distinctType": _distinct_type(query),
             "top": most if query.top is not None else None,
             "offset": skip if query.offset is not None else None,
             "limit": most if query.offset is not None else None,
@@ -69,7 +71,9 @@ def query_plan(query: tree.Query, parameters: Mapping[str, Any], supported: Coll
             "hasNonStreamingOrderBy": False,
             "dCountInfo": None,
         },
-        "queryRanges": [{"min": "", "max": "FF", "isMinInclusive": True, "isMaxInclusive": False}],
+        "queryRanges": [
+            {"min": epk or "", "max": epk or "FF", "isMinInclusive": True, "isMaxInclusive": epk is not None},
+        ],
     }
 
 
@@ -97,11 +101,14 @@ def _features(query: tree.Query) -> Iterator[str]:
 
 def _rewritten(query: tree.Query, skip: int, most: int | None, grouped: bool) -> str:
     """What the client sends to each range; empty if that is the query itself."""
-    if query.offset is not None and most is not None:
+    if query.distinct:
+        # A range does not know which of its values others have too: it has to give them all.
+        query = replace(query, offset=None, limit=None, top=None)
+    elif query.offset is not None and most is not None:
         query = replace(query, offset=tree.Literal(0), limit=tree.Literal(skip + most))
     elif query.top is not None:
         query = replace(query, top=tree.Literal(most))
-    elif not (query.order or grouped or _has_aggregates(query)):
+    if not needs_plan(query):
         return ""
     if grouped:
         query = _with_groups(query)
@@ -110,6 +117,13 @@ def _rewritten(query: tree.Query, skip: int, most: int | None, grouped: bool) ->
     elif query.value is not None and _has_aggregates(query):
         query = replace(query, value=tree.ArrayOf((_partial(query.value),)))
     return query_text(query)
+
+
+def _distinct_type(query: tree.Query) -> str:
+    """Whether equal results come one after the other, so that a client need only remember the last."""
+    if not query.distinct:
+        return "None"
+    return "Ordered" if tuple(key.expression for key in query.order) == query.outputs else "Unordered"
 
 
 def _with_order(query: tree.Query) -> tree.Query:
