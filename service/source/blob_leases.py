@@ -18,6 +18,7 @@ from dataclasses import replace
 from service.errors import BadSettings, LeaseLost, Retry
 from service.source.blobs import Blob, Blobs, Conflict
 from service.source.events import Hub, PartitionId
+from service.source.foreign import refuse_foreign
 from service.source.layout import lease_name, lease_prefix
 from service.source.lease_document import LeaseDocument, decode
 from service.source.leases import Checkpoint
@@ -30,19 +31,23 @@ _TRIES = 4
 
 
 class BlobLeases:
-    """A `LeaseStore` of leased blobs."""
+    """A `LeaseStore` of leased blobs. `adopt`: take also what is another hub's, and start beside the other layout."""
 
-    def __init__(self, blobs: Blobs, lease_seconds: float = 30.0) -> None:
+    def __init__(self, blobs: Blobs, lease_seconds: float = 30.0, *, adopt: bool = False) -> None:
         self._blobs = blobs
+        self._adopt = adopt
         self._lease_seconds = round(lease_seconds)
         self._hub = Hub("", "", "", 0)
         self._proposed: dict[PartitionId, str] = {}
         """Lease ids sent and not heard of: sent again, so that an acquisition whose answer was lost is ours."""
 
     async def prepare(self, hub: Hub) -> None:
-        """Make the container, and refuse blobs that are another hub's."""
+        """Make the container; refuse blobs that are another hub's, and a first start beside the other layout."""
         self._hub = hub
         await self._blobs.make()
+        if self._adopt:
+            return
+        await refuse_foreign(self._blobs, hub, "lease")
         for blob in await self._blobs.list(lease_prefix(hub)):
             if (whose := blob.metadata.get("sluice_hub")) and whose != _whose(hub):
                 raise _of_another_hub(blob.name, whose, hub)
@@ -111,7 +116,7 @@ class BlobLeases:
         if blob is None:
             raise Conflict("BlobNotFound")
         document = decode(lease.partition, blob.body)
-        if not document.is_of(self._hub):
+        if not document.is_of(self._hub) and not self._adopt:
             await self._blobs.release_lease(name, token)
             raise _of_another_hub(name, f"{document.namespace}/{document.hub}", self._hub)
         moved = str(int(self._blobs.now)) if lease.live or blob.metadata.get(_WANTED) == host else ""

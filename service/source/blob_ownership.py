@@ -13,35 +13,37 @@ when it moved) stand in the checkpoint blob's metadata, where one listing shows 
 import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
-
-import orjson
 
 from service.errors import LeaseLost, Retry
 from service.source.blobs import Blob, Blobs, Conflict
 from service.source.events import Hub, PartitionId
+from service.source.foreign import refuse_foreign
 from service.source.layout import checkpoint_name, group_prefix, ownership_name
 from service.source.leases import Checkpoint
+from service.source.ownership_document import OFFSET, SEQUENCE, body_of, encode, stored_in
 from service.source.store import NOTHING_STORED, Lease, Stored
 
-_OWNER, _SEQUENCE, _OFFSET = "ownerid", "sequencenumber", "offset"
+_OWNER = "ownerid"
 _OURS, _MOVED, _WANTED, _WANTED_AT = "sluice_owner", "sluice_moved", "sluice_wanted", "sluice_wanted_at"
 _TRIES = 4
 _UNKNOWN_OFFSET = ""
 
 
 class BlobOwnership:
-    """A `LeaseStore` of ownership and checkpoint blobs."""
+    """A `LeaseStore` of ownership and checkpoint blobs. `adopt`: start even beside lease blobs of the same group."""
 
-    def __init__(self, blobs: Blobs, expiry_seconds: float = 120.0) -> None:
+    def __init__(self, blobs: Blobs, expiry_seconds: float = 120.0, *, adopt: bool = False) -> None:
         self._blobs = blobs
+        self._adopt = adopt
         self._expiry_seconds = expiry_seconds
         self._hub = Hub("", "", "", 0)
 
     async def prepare(self, hub: Hub) -> None:
-        """Make the container. Another hub's blobs have other names, so there is nothing to refuse."""
+        """Make the container, and refuse a first start beside lease blobs. Another hub's blobs have other names."""
         self._hub = hub
         await self._blobs.make()
+        if not self._adopt:
+            await refuse_foreign(self._blobs, hub, "ownership")
 
     async def list(self, partitions: Sequence[PartitionId]) -> Sequence[Lease]:
         """One listing gives both kinds of blobs."""
@@ -78,7 +80,7 @@ class BlobOwnership:
     async def read(self, partition: PartitionId) -> Stored | None:
         """What the checkpoint blob says."""
         blob = await self._blobs.get(checkpoint_name(self._hub, partition))
-        return _stored(blob) if blob else None
+        return stored_in(blob) if blob else None
 
     async def close(self) -> None:
         """Give back connections."""
@@ -217,8 +219,8 @@ class OwnershipHolding:
         if blob is None:
             return _Place()
         return _Place(
-            _stored(blob),
-            _body(blob).get("generation") or 0,
+            stored_in(blob),
+            body_of(blob).get("generation") or 0,
             blob.etag,
             blob.metadata.get(_MOVED, ""),
             blob.metadata.get(_WANTED, ""),
@@ -229,38 +231,13 @@ class OwnershipHolding:
         checkpoint = place.stored.checkpoint
         assert checkpoint is not None  # noqa: S101 - a blob without a sequence would break KEDA and the SDKs
         metadata = {
-            _SEQUENCE: str(checkpoint.sequence),
-            _OFFSET: _UNKNOWN_OFFSET if checkpoint.offset is None else checkpoint.offset,
+            SEQUENCE: str(checkpoint.sequence),
+            OFFSET: checkpoint.offset or _UNKNOWN_OFFSET,
             _OURS: self._host,
         }
         hints = {_MOVED: place.moved, _WANTED: place.wanted, _WANTED_AT: place.wanted_at}
-        body = {
-            "generation": place.generation,
-            "owner": self._host,
-            "incarnation": place.stored.incarnation,
-            "sequence": checkpoint.sequence,
-            "done_ahead": checkpoint.done_ahead,
-        }
         name = checkpoint_name(self._hub, self.partition)
         metadata |= {key: value for key, value in hints.items() if value}
-        return await self._blobs.put(name, orjson.dumps(body), metadata, etag=place.etag)
-
-
-def _stored(blob: Blob) -> Stored:
-    """The metadata says how far; the body adds to it only if it is of the same sequence."""
-    sequence = blob.metadata.get(_SEQUENCE)
-    if sequence is None:
-        return NOTHING_STORED
-    offset = blob.metadata.get(_OFFSET) or None
-    body = _body(blob)
-    done_ahead = body.get("done_ahead") if body.get("sequence") == int(sequence) else None
-    return Stored(Checkpoint(int(sequence), offset, done_ahead), body.get("incarnation"))
-
-
-def _body(blob: Blob) -> Mapping[str, Any]:
-    """Ours, or nothing: the SDKs leave the body empty."""
-    try:
-        body = orjson.loads(blob.body)
-    except orjson.JSONDecodeError:
-        return {}
-    return body if isinstance(body, dict) else {}
+        return await self._blobs.put(
+            name, encode(place.stored, place.generation, self._host), metadata, etag=place.etag
+        )

@@ -44,6 +44,8 @@ class ProcessorOptions:
     dwell_seconds: float = 30.0
     handover_seconds: float = 12.0
     """How long an owner has to hand over after it was asked. It looks every `renew_seconds`, then drains."""
+    scan_seconds: float = 0.0
+    """The time between two looks at the leases while all is at rest; 0 = with each renewal, at most 10 s."""
     soon_seconds: float = 1.0
     """The time to the next look while partitions are on the move."""
     stall_seconds: float = 30.0
@@ -52,6 +54,11 @@ class ProcessorOptions:
     failing_seconds: float = 10.0
     """How long the other partitions may drain when one ends the process."""
     position: PositionPolicy = PositionPolicy()  # noqa: RUF009 - frozen
+
+    @property
+    def rest_seconds(self) -> float:
+        """The time between two looks while all is at rest."""
+        return self.scan_seconds or min(self.renew_seconds, 10.0)
 
     @property
     def policy(self) -> Policy:
@@ -197,11 +204,11 @@ class Processor:
             except (Retry, SetupFault) as error:
                 # What is held stays held: the pumps renew by themselves.
                 self._faults.raised("storage", error)
-                wait = backoff(attempt, self._random.random(), most=self._options.renew_seconds)
+                wait = backoff(attempt, self._random.random(), most=self._options.rest_seconds)
                 attempt += 1
             else:
                 attempt = 0
-                wait = self._options.renew_seconds if settled else self._options.soon_seconds
+                wait = self._options.rest_seconds if settled else self._options.soon_seconds
                 wait *= 0.9 + 0.2 * self._random.random()
             self._look.clear()
             try:
@@ -316,12 +323,20 @@ class Processor:
             await asyncio.sleep(self._options.renew_seconds * (0.9 + 0.2 * self._random.random()))
             gate = asyncio.Semaphore(_MEASURE_AT_ONCE)
             try:
-                await self._describe()
+                self._same_life(await self._describe())
                 async with asyncio.TaskGroup() as tasks:
                     for pump in self._pumps.values():
                         tasks.create_task(self._measure(pump, gate))
             except* (Retry, SetupFault) as group:
                 self._faults.raised("hub", group.exceptions[0])  # type: ignore[arg-type]
+
+    def _same_life(self, description: HubDescription) -> None:
+        """A hub made anew under our eyes: nothing we hold fits it. A new start settles what to do about it."""
+        assert self._around is not None  # noqa: S101 - set before any measuring
+        if description.created_ms != self._around.hub.incarnation:
+            self._fail(
+                Fatal(f"the hub {self._around.hub.name} was deleted and made again while it was read; start again")
+            )
 
     async def _measure(self, pump: Pump, gate: asyncio.Semaphore) -> None:
         async with gate:

@@ -1,8 +1,8 @@
 """An event loop with a virtual clock and a seeded order: the same seed gives the same run, in no time.
 
 Time stands still while anything is ready to run and jumps to the next timer when nothing is. Of the callbacks that are
-ready together, a seeded draw says which goes first, so many seeds try many interleavings. There are no sockets, threads or
-processes on it: whoever waits for one waits for ever, which ends the run with `Deadlock`.
+ready together, a seeded draw says which goes first, so many seeds try many interleavings. There are no sockets,
+threads or processes on it: whoever waits for one waits for ever, which ends the run with `Deadlock`.
 """
 
 import asyncio

@@ -14,6 +14,7 @@ from service.source.connect import HubAddress, connect_blobs, connect_hub
 from service.source.leases import Checkpoint, CloseReason, Ownership
 from service.source.processor import Processor, ProcessorOptions
 from service.source.receiver import ReceiverOptions
+from tests.simulation.source.hub import SimulatedClient, SimulatedHub
 
 HUB = "records"
 
@@ -31,6 +32,9 @@ async def hub_server(partitions: int = 4, **options) -> AsyncIterator[EventHubsS
 
 def publish(server: EventHubsServer, partition: int | str, count: int, body: bytes = b"{}", at_ms: int | None = None):
     """Put events into a partition."""
+    if isinstance(server, SimulatedHub):
+        server.publish(partition, count, at_ms)
+        return
     server.hub(HUB).append(str(partition), [body] * count, enqueued_ms=at_ms)
 
 
@@ -113,9 +117,22 @@ class Host:
         return len(self.processor.statistics().partitions)
 
 
+def memory_hub(partitions: int = 4) -> SimulatedHub:
+    """A hub that answers at once, for tests that are about the blobs."""
+    hub = SimulatedHub(partitions, Random(1))
+    hub.delay_seconds = 0.0
+    return hub
+
+
+def connect(server: EventHubsServer | SimulatedHub, receiver: ReceiverOptions | None = None):
+    if isinstance(server, SimulatedHub):
+        return SimulatedClient(server)
+    return connect_hub(HubAddress(HUB, connection_string=server.connection_string()), receiver or ReceiverOptions())
+
+
 @asynccontextmanager
 async def host(
-    server: EventHubsServer,
+    server: EventHubsServer | SimulatedHub,
     azurite: str,
     container: str,
     name: str = "host-a",
@@ -129,7 +146,7 @@ async def host(
     """A running host; stopped at the end."""
     options = options or ProcessorOptions(lease_seconds=15, renew_seconds=2)
     recorder = recorder or Recorder()
-    client = connect_hub(HubAddress(HUB, connection_string=server.connection_string()), receiver or ReceiverOptions())
+    client = connect(server, receiver)
     blobs = connect_blobs(container, connection_string=azurite)
     store = make_store(blobs) if make_store else BlobLeases(blobs, options.lease_seconds)
     processor = Processor(

@@ -32,15 +32,16 @@ class SimulatedHub:
     def __init__(self, partitions: int, random: Random) -> None:
         self.partitions = {PartitionId(str(each)): Partition() for each in range(partitions)}
         self.random = random
+        self.namespace = "ns.test"
         self.created_ms = 1_700_000_000_000
         self.fault_rate = 0.0
         self.delay_seconds = 0.2
         self.gone = False
         self.opened: list[tuple[PartitionId, int]] = []
 
-    def publish(self, partition: int | str, count: int = 1) -> None:
+    def publish(self, partition: int | str, count: int = 1, at_ms: int | None = None) -> None:
         part = self.partitions[PartitionId(str(partition))]
-        now_ms = int(asyncio.get_running_loop().time() * 1000)
+        now_ms = int(asyncio.get_running_loop().time() * 1000) if at_ms is None else at_ms
         for _ in range(count):
             sequence = len(part.events)
             part.events.append(Event(sequence, str(sequence * 100), now_ms, b"{}", {}))
@@ -60,6 +61,7 @@ class SimulatedClient:
 
     def __init__(self, hub: SimulatedHub, gate: asyncio.Event | None = None) -> None:
         self._hub = hub
+        self.namespace = hub.namespace
         self.gate = gate or _open()
 
     async def describe(self) -> HubDescription:
@@ -151,7 +153,7 @@ class SimulatedReceiver:
         self._hub.opened.append((self._id, self._epoch))
         self._next = self._seek()
 
-    def _seek(self) -> int:
+    def _seek(self) -> int:  # noqa: PLR0911 - a table
         match self._read_from:
             case After(offset="-1") | AtEdge("earliest"):
                 return self._part.first

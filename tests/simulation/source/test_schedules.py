@@ -1,8 +1,8 @@
 """Seeded schedules of trouble: hosts die, freeze and join while storage and hub delay, fail and lose answers.
 
-In every one: no checkpoint goes back (the storage checks each write), no handler sees a gap or an event twice within one
-ownership (the handlers check), and once it is calm every event has been delivered, every partition is checkpointed to its end,
-and the hosts have their even share.
+In every one: no checkpoint goes back (the storage checks each write), no handler sees a gap or an event twice within
+one ownership (the handlers check), and once it is calm every event has been delivered, every partition is checkpointed
+to its end, and the hosts have their even share.
 """
 
 import asyncio
@@ -92,8 +92,7 @@ async def _until_done(world):
             handler.ownership.partition
             for host in world.hosts.values()
             for handler in host.handlers
-            if handler.closed is None
-            and handler.position == world.hub.partitions[handler.ownership.partition].last
+            if handler.closed is None and handler.position == world.hub.partitions[handler.ownership.partition].last
         }
         counts = world.counts()
         return len(at_end) == PARTITIONS and sum(counts) == PARTITIONS and counts[-1] - counts[0] <= 1

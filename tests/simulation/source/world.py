@@ -1,6 +1,7 @@
 """A run of several hosts on the seeded loop: one hub, one storage, and what must hold at every moment."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -143,10 +144,8 @@ class SimulatedHandler:
 
     async def _checkpoint(self):
         last = self.taken[-1]
-        try:
+        with contextlib.suppress(Retry, LeaseLost):
             await self.ownership.write_checkpoint(Checkpoint(last.sequence, last.offset))
-        except (Retry, LeaseLost):
-            pass
 
     async def close(self, reason, deadline):
         assert not self.busy
