@@ -1,32 +1,100 @@
-"""The service as a process: signals, ops pages, and the worker between them."""
+"""The service as a process: signals, ops pages, and the worker or workers between them."""
 
 import asyncio
+import contextlib
 import signal
+import sys
+from collections.abc import Callable, Iterator
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import structlog
 
 from service.config import Settings, load
 from service.errors import BadSettings
 from service.ops.http import OpsPages
+from service.supervisor import Supervisor
 from service.worker import Worker
 
 log = structlog.get_logger()
 
 
 async def run(settings: Settings, env_file: Path | None = None) -> None:
-    """Consume until SIGTERM or SIGINT. Raises Fatal when the process must end for another reason."""
+    """One replica, until SIGTERM or SIGINT. Raises Fatal when it must end for another reason."""
+    if settings.workers == 1:
+        await _run_alone(settings, env_file)
+    else:
+        await _run_workers(settings, env_file)
+
+
+async def _run_alone(settings: Settings, env_file: Path | None) -> None:
+    worker = Worker(settings)
+    with stop_signals(lambda: _reload(worker, env_file)) as stop:
+        async with _pages(worker).serving(settings.http_host, settings.http_port) as port:
+            log.info("started", host=worker.host, status=f"http://{settings.http_host}:{port}/status")
+            await worker.run(stop)
+            log.info("stopped", host=worker.host)
+
+
+async def _run_workers(settings: Settings, env_file: Path | None) -> None:
+    supervisor = Supervisor(settings, env_file)
+    pages = OpsPages(status=supervisor.status, not_ready=supervisor.not_ready, metrics=supervisor.metrics)
+    with stop_signals(supervisor.reload) as stop:
+        async with pages.serving(settings.http_host, settings.http_port) as port:
+            log.info("started", workers=settings.workers, status=f"http://{settings.http_host}:{port}/status")
+            await supervisor.run(stop)
+            log.info("stopped")
+
+
+async def run_worker(settings: Settings, env_file: Path | None = None) -> None:
+    """One of several workers: told its share by the supervisor through standard input; see `supervisor.py`."""
+    worker = Worker(settings, share=Fraction(0))
+    with stop_signals(lambda: _reload(worker, env_file)) as stop:
+        async with _pages(worker).serving("127.0.0.1", 0) as port:
+            print(f"port {port}", flush=True)  # noqa: T201 - the supervisor waits for it
+            listening = asyncio.create_task(_take_shares(worker, stop))
+            try:
+                await worker.run(stop)
+            finally:
+                listening.cancel()
+
+
+async def _take_shares(worker: Worker, stop: asyncio.Event) -> None:
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    while line := await reader.readline():
+        worker.set_share(Fraction(line.decode().strip()))
+    log.warning("the supervisor is gone; draining")
+    stop.set()
+
+
+def _pages(worker: Worker) -> OpsPages:
+    async def status() -> dict[str, Any]:
+        return worker.status()
+
+    async def metrics() -> tuple[bytes, str]:
+        return worker.telemetry.prometheus()
+
+    return OpsPages(status=status, not_ready=worker.not_ready, metrics=metrics)
+
+
+@contextlib.contextmanager
+def stop_signals(reload: Callable[[], None] | None = None) -> Iterator[asyncio.Event]:
+    """An event that SIGTERM and SIGINT set. SIGHUP calls `reload`."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    worker = Worker(settings)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    loop.add_signal_handler(signal.SIGHUP, _reload, worker, env_file)
-    pages = OpsPages(status=worker.status, not_ready=worker.not_ready)
-    async with pages.serving(settings.http_host, settings.http_port) as port:
-        log.info("started", host=worker.host, status=f"http://{settings.http_host}:{port}/status")
-        await worker.run(stop)
-        log.info("stopped", host=worker.host)
+    handlers = {signal.SIGTERM: stop.set, signal.SIGINT: stop.set}
+    if reload is not None:
+        handlers[signal.SIGHUP] = reload
+    for number, handler in handlers.items():
+        loop.add_signal_handler(number, handler)
+    try:
+        yield stop
+    finally:
+        for number in handlers:
+            loop.remove_signal_handler(number)
 
 
 def _reload(worker: Worker, env_file: Path | None) -> None:
@@ -36,5 +104,5 @@ def _reload(worker: Worker, env_file: Path | None) -> None:
     except BadSettings as error:
         log.error("settings not reloaded", faults=list(error.faults))
         return
-    worker.set_rate(rate)
+    worker.set_rate_limit(rate)
     log.info("rate limit set", records_per_second=rate)

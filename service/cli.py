@@ -1,11 +1,8 @@
 """The command `sluice`. Each command is a few lines that call the module which does the work."""
 
-import asyncio
-import contextlib
 import os
-import signal
 import sys
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -63,6 +60,16 @@ def run(env_file: EnvFile = None) -> None:
     _run(service_app.run(settings, env_file))
 
 
+@app.command(hidden=True)
+def worker(env_file: EnvFile = None) -> None:
+    """One of several workers; started by `sluice run` with WORKERS above 1."""
+    from service import app as service_app  # noqa: PLC0415 - the Azure SDKs take most of a second to import
+
+    settings = _settings(env_file)
+    logs.configure(settings.log_level, settings.log_format)
+    _run(service_app.run_worker(settings, env_file))
+
+
 @local.command("up")
 def local_up(
     env_file: Annotated[
@@ -77,6 +84,7 @@ def local_up(
     blob_port: Annotated[int, typer.Option(min=0, help="0 = any free one.")] = 0,
 ) -> None:
     """Start the local stack and keep it until SIGTERM or Ctrl-C."""
+    from service.app import stop_signals  # noqa: PLC0415 - the Azure SDKs take most of a second to import
     from service.local import stack  # noqa: PLC0415 - extra `local`
 
     logs.configure()
@@ -90,7 +98,7 @@ def local_up(
     )
 
     async def until_told() -> None:
-        with _stop_signals() as stop:
+        with stop_signals() as stop:
             await stack.up(options, env_file, stop)
 
     _run(until_told())
@@ -163,17 +171,3 @@ def _settings(env_file: Path | None) -> Settings:
 
 def _run(work: Coroutine[Any, Any, T]) -> T:
     return uvloop.run(work)
-
-
-@contextlib.contextmanager
-def _stop_signals() -> Iterator[asyncio.Event]:
-    """An event that SIGTERM and SIGINT set."""
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    try:
-        yield stop
-    finally:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(number)

@@ -1,5 +1,6 @@
 """From the settings to the options of each part: the only place that knows both."""
 
+from fractions import Fraction
 from typing import Any
 
 from azure.core.credentials_async import AsyncTokenCredential
@@ -20,12 +21,15 @@ from service.source.receiver import ReceiverOptions
 from service.source.start import parse_start
 
 
-def backlog(settings: Settings) -> BacklogLimits:
-    """ALLOW_BACKLOG_*, BACKLOG_POLICY."""
+def backlog(settings: Settings, share: Fraction) -> BacklogLimits:
+    """ALLOW_BACKLOG_*, BACKLOG_POLICY; of the counted ones a worker has its share, but never less than an even one:
+    what it holds already must not pass a limit that shrinks because another worker took a partition.
+    """
+    share = max(share, Fraction(1, settings.workers))
     return BacklogLimits(
-        settings.allow_backlog_of,
+        max(1, int(settings.allow_backlog_of * share)),
         settings.allow_backlog_to,
-        settings.allow_backlog_bytes,
+        max(1, int(settings.allow_backlog_bytes * share)),
         settings.backlog_policy,
     )
 

@@ -5,8 +5,9 @@ import os
 import socket
 import uuid
 from collections import deque
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine
 from contextlib import AsyncExitStack
+from fractions import Fraction
 from random import Random
 from typing import Any
 
@@ -23,6 +24,7 @@ from service.flow.partition import Intake, PartitionFlow
 from service.flow.slots import Slots
 from service.ops.progress import progress_line
 from service.ops.status import status
+from service.ops.telemetry import Telemetry
 from service.sink.container import Refused
 from service.sink.cosmos import CosmosContainer
 from service.sink.dead_letters import BlobDeadLetters
@@ -37,6 +39,7 @@ log = structlog.get_logger()
 
 FATAL_SECONDS = 8.0
 """What is left for last checkpoints and for releasing the leases when the process ends because it must."""
+WHOLE = Fraction(1)
 REPORT_SECONDS = 5.0
 """How often the progress line comes; also the time over which the rate is measured."""
 
@@ -44,21 +47,27 @@ REPORT_SECONDS = 5.0
 class Worker:
     """One process of the replica: one host, one sink, one set of slots."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, share: Fraction = WHOLE) -> None:
         self._settings = settings
+        self._share = share
+        """Of the replica's rate and limits; the supervisor says which, where there are several workers."""
+        self._rate_limit = settings.eventhub_ratelimit
         # Named anew at every start: a host that comes back is another host, with leases of its own.
         self.host = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
         self._loop = asyncio.get_running_loop()
         self._began = self._loop.time()
         self._identity = DefaultAzureCredential()
         """Asked for tokens only where no connection string is given."""
-        self._slots = Slots(settings.eventhub_ratelimit)
-        self._intake = Intake()
         self._flows: dict[str, PartitionFlow] = {}
-        self._backlog = Backlog(options.backlog(settings), lambda: (flow.worklist for flow in self._open_flows()))
+        self._processor: Processor | None = None
+        self._slots = Slots(self._allowed_rate())
+        self.telemetry = Telemetry(self.status, host=self.host)
+        self._intake = Intake(completed=self.telemetry.completed, closed=self._closed)
+        self._backlog = Backlog(
+            options.backlog(settings, share), lambda: (flow.worklist for flow in self._flows.values())
+        )
         self._sink: Sink | None = None
         self._decoder: Decoder | None = None
-        self._processor: Processor | None = None
         self._draining = False
         self._fault: str | None = "Cosmos has not been reached yet"
         # (time, records committed) about once a second, for the measured rate.
@@ -68,6 +77,7 @@ class Worker:
         """Consume until `stop` is set; then drain, checkpoint and release within SHUTDOWN_DEADLINE."""
         settings = self._settings
         async with AsyncExitStack() as parts:
+            parts.push_async_callback(asyncio.to_thread, self.telemetry.close)
             parts.push_async_callback(self._identity.close)
             opened = await self._reach_cosmos(parts, stop)
             if opened is None:
@@ -90,7 +100,7 @@ class Worker:
                 clock=uptime,
                 random=Random(),  # noqa: S311 - jitter
             )
-            checkpointer = Checkpointer(self._open_flows, settings.checkpoint_interval)
+            checkpointer = Checkpointer(self._flows.values, settings.checkpoint_interval)
             beside = [sink.run(), checkpointer.run(), self._backlog.run(), self._report()]
             await self._until_stopped(processor, beside, stop)
 
@@ -162,14 +172,34 @@ class Worker:
         assert self._decoder is not None  # noqa: S101 - as above
         flow = PartitionFlow(ownership, self._decoder.decode, self._sink, self._slots, self._backlog, self._intake)
         self._flows[ownership.partition] = flow
+        self._slots.set_rate(self._allowed_rate())
         return flow
 
-    def _open_flows(self) -> Iterable[PartitionFlow]:
-        return [flow for flow in self._flows.values() if not flow.worklist.closed]
+    def _closed(self, flow: PartitionFlow) -> None:
+        if self._flows.get(flow.ownership.partition) is flow:
+            del self._flows[flow.ownership.partition]
+        self._slots.set_rate(self._allowed_rate())
 
-    def set_rate(self, records_per_second: int) -> None:
-        """Take another rate from now on."""
-        self._slots.set_rate(records_per_second)
+    def _allowed_rate(self) -> Fraction | None:
+        """The rate of this worker: all of it, its share of the replica, or its share of the fleet."""
+        if not self._rate_limit:
+            return None
+        if self._settings.eventhub_ratelimit_scope == "replica":
+            return self._rate_limit * self._share
+        partitions = self._processor.statistics().partitions_in_hub if self._processor else 0
+        owned = sum(1 for flow in self._flows.values() if flow.ownership.holds())
+        return Fraction(self._rate_limit * owned, partitions) if partitions else Fraction(0)
+
+    def set_rate_limit(self, records_per_second: int) -> None:
+        """Take another EVENTHUB_RATELIMIT from now on."""
+        self._rate_limit = records_per_second
+        self._slots.set_rate(self._allowed_rate())
+
+    def set_share(self, share: Fraction) -> None:
+        """Take another share of the replica's rate and limits from now on."""
+        self._share = share
+        self._slots.set_rate(self._allowed_rate())
+        self._backlog.limits = options.backlog(self._settings, share)
 
     def not_ready(self) -> str | None:
         """Why no work should be expected of this worker; None when it may be."""
@@ -186,10 +216,11 @@ class Worker:
             intake=self._intake,
             backlog=self._backlog.statistics(),
             slots=self._slots.statistics(),
-            flows=self._open_flows(),
+            flows=self._flows.values(),
             sink=self._sink.statistics() if self._sink else None,
             processor=self._processor.statistics() if self._processor else None,
             rate=self._rate(),
+            share=self._share,
             draining=self._draining,
             faults=self._faults(),
         )
@@ -217,6 +248,8 @@ class Worker:
             await asyncio.sleep(1.0)
             seconds += 1
             committed = self._sink.statistics().committed if self._sink else 0
+            self._slots.set_rate(self._allowed_rate())
+            self.telemetry.refresh()
             self._samples.append((self._loop.time(), committed))
             while len(self._samples) > REPORT_SECONDS:
                 self._samples.popleft()

@@ -46,7 +46,7 @@ class Backlog:
         worklists: Callable[[], Iterable[WorkList]],
         held_outside: Callable[[], int] = lambda: 0,
     ) -> None:
-        self._limits = limits
+        self.limits = limits
         self._worklists = worklists
         self._held_outside = held_outside
         """Bytes held before intake: the receivers' prefetch."""
@@ -69,7 +69,7 @@ class Backlog:
     def look(self) -> BacklogStatistics:
         """Look at the limits: pauses or resumes intake. Raises BacklogExceeded where the policy says so."""
         now = self.statistics()
-        limits = self._limits
+        limits = self.limits
         fullness = (now.bytes + self._held_outside()) / limits.bytes
         if limits.policy == "pause":
             fullness = max(fullness, now.records / limits.records, now.oldest_seconds / limits.seconds)
@@ -95,7 +95,7 @@ class Backlog:
         )
 
     def _message(self, now: BacklogStatistics) -> str:
-        limits = self._limits
+        limits = self.limits
         if now.records > limits.records:
             passed = f"{now.records} records wait, more than ALLOW_BACKLOG_OF ({limits.records})"
         else:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import structlog
@@ -36,6 +36,8 @@ class Sink(Protocol):
 
 Decode = Callable[[Event, Hub, PartitionId], list[Record]]
 
+SAMPLED = 64
+"""One item in so many is looked at for the time from enqueuing to commit: all would cost a tenth of the CPU."""
 CHECKPOINT_SECONDS = 5.0
 """Kept back from a deadline for the last checkpoint; half of what is left where that is less."""
 
@@ -48,6 +50,10 @@ class Intake:
     """Records."""
     skipped: int = 0
     """Events that an earlier ownership had completed already, by its completion map."""
+    completed: Callable[[WorkItem], None] | None = None
+    """Told of one item in `SAMPLED`, when it is completed."""
+    closed: "Callable[[PartitionFlow], None]" = field(default=lambda _: None)
+    """Told when a partition takes no more."""
 
 
 class PartitionFlow:
@@ -59,13 +65,13 @@ class PartitionFlow:
         start = ownership.start or Checkpoint(-1)
         self.ownership = ownership
         self.worklist = WorkList(ownership, Frontier(start.sequence, start.offset), completed=self._on_completed)
-        self.checkpointed_at = asyncio.get_running_loop().time()
         self._decode = decode
         self._sink = sink
         self._slots = slots
         self._backlog = backlog
         self._intake = intake
         self._loop = asyncio.get_running_loop()
+        self._checkpointed_at = self._loop.time()
         self._done_before = self._read_map(start)
         self._done_before_until = self._done_before.last
         self._written = (start.sequence, -1)
@@ -85,7 +91,7 @@ class PartitionFlow:
             for event in events:
                 left -= 1
                 if event.sequence <= self._done_before_until and event.sequence in self._done_before:
-                    self.worklist.skip(event.sequence, event.offset)
+                    self.worklist.skip(event)
                     self._intake.skipped += 1
                     continue
                 records = self._decode(event, hub, partition)
@@ -108,7 +114,7 @@ class PartitionFlow:
                 return
             frontier, done_ahead = worklist.frontier, worklist.done_ahead
             if (frontier.sequence, done_ahead) == self._written:
-                self.checkpointed_at = self._loop.time()
+                self._checkpointed_at = self._loop.time()
                 return
             sequences = worklist.done_ahead_sequences() if done_ahead else ()
             hub, partition = self.ownership.hub, self.ownership.partition
@@ -120,7 +126,7 @@ class PartitionFlow:
                 self.purge()
                 raise
             self._written = (frontier.sequence, done_ahead)
-            self.checkpointed_at = self._loop.time()
+            self._checkpointed_at = self._loop.time()
 
     async def close(self, reason: CloseReason, deadline: float) -> None:
         """Drain and checkpoint where the partition is still ours; else forget everything at once."""
@@ -131,15 +137,22 @@ class PartitionFlow:
         finally:
             self.purge()
 
+    def checkpoint_age(self) -> float:
+        """Seconds since the checkpoint was known to be durable and current."""
+        return self._loop.time() - self._checkpointed_at
+
     async def error(self, error: Exception) -> None:
         """The receiver had a fault that it mends by itself."""
         log.warning("receiver fault", partition=self.ownership.partition, error=str(error))
 
     def purge(self) -> None:
         """Nothing of this ownership is sent or counted any more."""
+        if self.worklist.closed:
+            return
         self.worklist.close()
         self._sink.purge(self.ownership)
         self._drained.set()
+        self._intake.closed(self)
 
     async def _drain(self, deadline: float) -> None:
         self._sink.flush()
@@ -154,7 +167,9 @@ class PartitionFlow:
             items = self.worklist.items
             log.warning("not drained in time; the rest is done again", partition=self.ownership.partition, items=items)
 
-    def _on_completed(self, item: WorkItem) -> None:  # noqa: ARG002 - the list tells which; only the count matters here
+    def _on_completed(self, item: WorkItem) -> None:
+        if not item.sequence % SAMPLED and self._intake.completed is not None:
+            self._intake.completed(item)
         if not self.worklist.items:
             self._drained.set()
 

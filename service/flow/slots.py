@@ -13,7 +13,8 @@ PERIODS_PER_SECOND = 10
 """From 10 records/s up a tenth of the rate is given every 100 ms; below, the whole rate every second."""
 FORGIVEN_SECONDS = 1.0
 """Ticks late by up to this are made up; a longer stall is forgiven, so that it does not end in a burst."""
-UNLIMITED = Fraction(0)
+Rate = Fraction | int | None
+"""Records per second; None = no limit."""
 
 
 class SlotClock:
@@ -60,8 +61,8 @@ class SlotClock:
 class SlotStatistics:
     """What `Slots` has done so far."""
 
-    rate: float
-    """0 = no limit."""
+    rate: float | None
+    """None = no limit."""
     given: int
     used: int
     unused: int
@@ -72,9 +73,10 @@ class SlotStatistics:
 class Slots:
     """The slots of one process, shared fairly by its partitions. Runs on the event loop's clock; one loop only."""
 
-    def __init__(self, rate: Fraction | int) -> None:
+    def __init__(self, rate: Rate) -> None:
         self._loop = asyncio.get_running_loop()
-        self._clock = SlotClock(Fraction(rate), self._loop.time())
+        self._unlimited = rate is None
+        self._clock = SlotClock(Fraction(rate or 0), self._loop.time())
         # In order of arrival: how many are wanted, and where to say how many were granted.
         self._waiting: deque[tuple[int, asyncio.Future[int]]] = deque()
         self._timer: asyncio.TimerHandle | None = None
@@ -83,13 +85,14 @@ class Slots:
         self._given_before = 0
         self._unused_before = 0
 
-    def set_rate(self, rate: Fraction | int) -> None:
+    def set_rate(self, rate: Rate) -> None:
         """Change the rate from now on. Who waits goes on waiting, by the new rate."""
-        if rate == self._clock.rate:
+        if (rate or 0) == self._clock.rate and self._unlimited == (rate is None):
             return
+        self._unlimited = rate is None
         self._given_before += self._clock.given
         self._unused_before += self._clock.unused + self._clock.free
-        self._clock = SlotClock(Fraction(rate), self._loop.time())
+        self._clock = SlotClock(Fraction(rate or 0), self._loop.time())
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -97,7 +100,7 @@ class Slots:
 
     async def take(self, wanted: int) -> int:
         """Wait for slots; gives at least one and at most `wanted`."""
-        if self._clock.rate == UNLIMITED:
+        if self._unlimited:
             self._used += wanted
             return wanted
         if not self._waiting:
@@ -126,7 +129,7 @@ class Slots:
     def statistics(self) -> SlotStatistics:
         """A snapshot."""
         return SlotStatistics(
-            rate=float(self._clock.rate),
+            rate=None if self._unlimited else float(self._clock.rate),
             given=self._given_before + self._clock.given,
             used=self._used,
             unused=self._unused_before + self._clock.unused,
@@ -144,7 +147,7 @@ class Slots:
 
     def _share_out(self) -> None:
         """Give everyone who waits an even share; what one does not want goes to those behind it."""
-        if self._clock.rate == UNLIMITED:
+        if self._unlimited:
             self._clock.free = sum(wanted for wanted, _ in self._waiting)
         while self._waiting and self._clock.free:
             share = max(1, self._clock.free // len(self._waiting))
@@ -156,4 +159,5 @@ class Slots:
         self._arm()
 
     def __repr__(self) -> str:
-        return f"<Slots {float(self._clock.rate):g}/s free={self._clock.free} waiting={len(self._waiting)}>"
+        rate = "no limit" if self._unlimited else f"{float(self._clock.rate):g}/s"
+        return f"<Slots {rate} free={self._clock.free} waiting={len(self._waiting)}>"

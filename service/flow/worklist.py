@@ -16,7 +16,18 @@ from service.source.leases import Ownership
 class WorkItem:
     """An event and its place. Completed when each of its records is."""
 
-    __slots__ = ("_list", "event", "offset", "ownership", "pending", "records", "sequence", "size", "taken_at")
+    __slots__ = (
+        "_list",
+        "enqueued_ms",
+        "event",
+        "offset",
+        "ownership",
+        "pending",
+        "records",
+        "sequence",
+        "size",
+        "taken_at",
+    )
 
     event: Event
     """Gone once completed, so that only the place stays in memory."""
@@ -27,6 +38,7 @@ class WorkItem:
         self.event = event
         self.sequence = event.sequence
         self.offset = event.offset
+        self.enqueued_ms = event.enqueued_ms
         self.size = len(event.body) + ITEM_BYTES
         self.taken_at = taken_at
         self.records = records
@@ -81,6 +93,8 @@ class WorkList:
         self.ownership = ownership
         self._sequence = frontier.sequence
         self._offset = frontier.offset
+        self.frontier_enqueued_ms = 0
+        """When the last item of the completed prefix was enqueued; 0 while there is none."""
         self.items = 0
         self.records = 0
         self.bytes = 0
@@ -96,13 +110,13 @@ class WorkList:
         self.records += item.records
         self.bytes += item.size
 
-    def skip(self, sequence: int, offset: str) -> None:
+    def skip(self, event: Event) -> None:
         """An event that an earlier ownership has completed already."""
         if not self._open:
-            self._sequence, self._offset = sequence, offset
+            self._sequence, self._offset = event.sequence, event.offset
+            self.frontier_enqueued_ms = event.enqueued_ms
             return
-        item = WorkItem(self, Event(sequence, offset, 0, b"", {}), 0, 0.0)
-        self._finish(item)
+        self._finish(WorkItem(self, event, 0, 0.0))
 
     def complete(self, item: WorkItem) -> None:
         """All records of the item are completed."""
@@ -151,3 +165,4 @@ class WorkList:
             last = waiting.popleft()
             self.bytes -= last.size
         self._sequence, self._offset = last.sequence, last.offset
+        self.frontier_enqueued_ms = last.enqueued_ms

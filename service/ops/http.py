@@ -1,7 +1,7 @@
 """The ops pages: /healthz, /readyz, /metrics, /status. Read only; on loopback unless told otherwise."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -21,9 +21,9 @@ class OpsPages:
     def __init__(
         self,
         *,
-        status: Callable[[], dict[str, Any]],
+        status: Callable[[], Awaitable[dict[str, Any]]],
         not_ready: Callable[[], str | None],
-        metrics: Callable[[], tuple[bytes, str]] | None = None,
+        metrics: Callable[[], Awaitable[tuple[bytes, str]]],
     ) -> None:
         self._status = status
         self._not_ready = not_ready
@@ -55,8 +55,7 @@ class OpsPages:
         application.router.add_get("/healthz", self._healthz)
         application.router.add_get("/readyz", self._readyz)
         application.router.add_get("/status", self._get_status)
-        if self._metrics is not None:
-            application.router.add_get("/metrics", self._get_metrics)
+        application.router.add_get("/metrics", self._get_metrics)
         return application
 
     async def _beat(self) -> None:
@@ -77,11 +76,10 @@ class OpsPages:
         return _json({"status": "ready"}) if why is None else _json({"status": "not ready", "why": why}, status=503)
 
     async def _get_status(self, _: web.Request) -> web.Response:
-        return _json(self._status())
+        return _json(await self._status())
 
     async def _get_metrics(self, _: web.Request) -> web.Response:
-        assert self._metrics is not None  # noqa: S101 - the route is there only when it is
-        body, content_type = self._metrics()
+        body, content_type = await self._metrics()
         return web.Response(body=body, headers={"Content-Type": content_type})
 
 

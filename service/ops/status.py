@@ -1,13 +1,15 @@
 """What `/status` says of one worker, made from the frozen snapshots of its parts."""
 
+import time
 from collections.abc import Iterable
+from fractions import Fraction
 from typing import Any
 
 from service.flow.backlog import BacklogStatistics
 from service.flow.partition import Intake, PartitionFlow
 from service.flow.slots import SlotStatistics
 from service.sink.statistics import SinkStatistics
-from service.source.statistics import ProcessorStatistics
+from service.source.statistics import PartitionStatistics, ProcessorStatistics
 
 
 def status(
@@ -20,29 +22,15 @@ def status(
     processor: ProcessorStatistics | None,
     host: str,
     rate: float,
+    share: Fraction,
     seconds: float,
     draining: bool,
     faults: list[str],
 ) -> dict[str, Any]:
     """The names of the first level are fixed: other programs read them."""
-    worklists = {flow.ownership.partition: flow.worklist for flow in flows}
-    partitions = []
-    for held in processor.partitions if processor else ():
-        worklist = worklists.get(held.id)
-        checkpoint = held.checkpoint
-        partitions.append(
-            {
-                "id": held.id,
-                "epoch": held.epoch,
-                "checkpoint": {"sequence": checkpoint.sequence, "offset": checkpoint.offset} if checkpoint else None,
-                "lag": held.lag,
-                "backlog": worklist.items if worklist else 0,
-                "done_ahead": worklist.done_ahead if worklist else 0,
-                "paused": held.paused,
-                "reopened": held.reopened,
-                "lost_to_retention": held.skipped,
-            }
-        )
+    by_partition = {flow.ownership.partition: flow for flow in flows}
+    held = processor.partitions if processor else ()
+    partitions = [_partition(each, by_partition.get(each.id)) for each in held]
     return {
         "host": host,
         "seconds": round(seconds, 1),
@@ -55,9 +43,11 @@ def status(
             "retried": sum(sink.retried.values()) if sink else 0,
             "skipped": intake.skipped,
         },
+        "retried": {str(code): count for code, count in sink.retried.items()} if sink else {},
         "ru": round(sink.ru, 2) if sink else 0.0,
         "rate": round(rate, 1),
-        "rate_limit": slots.rate,
+        "share": str(share),
+        "rate_limit": slots.rate or 0,
         "slots": {"given": slots.given, "used": slots.used, "unused": slots.unused, "waiting": slots.waiting},
         "backlog": {
             "items": backlog.items,
@@ -76,4 +66,23 @@ def status(
         },
         "draining": draining,
         "faults": faults,
+    }
+
+
+def _partition(held: PartitionStatistics, flow: PartitionFlow | None) -> dict[str, Any]:
+    checkpoint = held.checkpoint
+    enqueued_ms = flow.worklist.frontier_enqueued_ms if flow else 0
+    return {
+        "id": held.id,
+        "epoch": held.epoch,
+        "checkpoint": {"sequence": checkpoint.sequence, "offset": checkpoint.offset} if checkpoint else None,
+        "checkpoint_age_seconds": round(flow.checkpoint_age(), 1) if flow else None,
+        "lag": held.lag,
+        "lag_seconds": round(time.time() - enqueued_ms / 1000, 1) if held.lag and enqueued_ms else 0.0,
+        "minutes_to_loss": None,
+        "backlog": flow.worklist.items if flow else 0,
+        "done_ahead": flow.worklist.done_ahead if flow else 0,
+        "paused": held.paused,
+        "reopened": held.reopened,
+        "lost_to_retention": held.skipped,
     }

@@ -45,7 +45,7 @@ def sink():
 
 @pytest.fixture
 def make_flow(ownership, sink):
-    def make(*, start=None, rate=0, records=lambda event: [event.sequence], limits=None):
+    def make(*, start=None, rate=None, records=lambda event: [event.sequence], limits=None):
         ownership.start = start
         slots = Slots(rate)
         flows = []

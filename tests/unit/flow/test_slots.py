@@ -114,7 +114,7 @@ async def test_a_cancelled_waiter_takes_no_slots_along():
 
 
 async def test_no_limit_means_no_wait():
-    slots = Slots(0)
+    slots = Slots(None)
     assert await slots.take(10_000) == 10_000
 
 
@@ -123,7 +123,7 @@ async def test_who_waits_profits_from_a_new_rate():
     assert await slots.take(1) == 1
     waiting = asyncio.create_task(slots.take(50))
     await asyncio.sleep(0)
-    slots.set_rate(0)
+    slots.set_rate(None)
     assert await waiting == 50
 
 
@@ -133,3 +133,12 @@ async def test_returned_slots_are_for_the_next_one():
     slots.give_back(1)
     assert await slots.take(1) == 1
     assert slots.statistics().used == 1
+
+
+async def test_a_rate_of_nothing_gives_nothing_until_it_rises():
+    slots = Slots(0)
+    waiting = asyncio.ensure_future(slots.take(5))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    slots.set_rate(50)
+    assert await waiting == 5

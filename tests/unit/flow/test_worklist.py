@@ -78,10 +78,10 @@ def test_after_close_completions_fall_into_nothing(worklist, event):
 
 
 def test_what_was_done_before_is_skipped_in_its_place(worklist, event):
-    worklist.skip(0, "0")
+    worklist.skip(event(0))
     assert worklist.frontier.sequence == 0
     item = WorkItem(worklist, event(1), 1, 0.0)
-    worklist.skip(2, "200")
+    worklist.skip(event(2))
     assert worklist.frontier.sequence == 0
     item.settle(DONE)
     assert worklist.frontier == Frontier(2, "200")
