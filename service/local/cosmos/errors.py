@@ -45,6 +45,8 @@ class CosmosError(Exception):
         self.message = message
         self.headers = headers
         self.charge = charge
+        self.info: str | None = None
+        """More for the client's code, which stands in the body as `additionalErrorInfo`."""
 
     @property
     def code(self) -> str:
@@ -55,8 +57,9 @@ class CosmosError(Exception):
 class BadRequest(CosmosError):
     """400: the request itself is wrong; the same one will never succeed."""
 
-    def __init__(self, message: str, sub_status: int = 0) -> None:
+    def __init__(self, message: str, sub_status: int = 0, info: str | None = None) -> None:
         super().__init__(400, message, sub_status)
+        self.info = info
 
 
 class NotFound(CosmosError):

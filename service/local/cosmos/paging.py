@@ -10,11 +10,13 @@ import orjson
 
 from service.local.cosmos.documents import Document
 from service.local.cosmos.errors import BadRequest
+from service.local.cosmos.resource_ids import document_number
 from service.local.cosmos.sql.execute import Executable
 from service.local.cosmos.wire import Request
 
 DEFAULT_ITEMS: Final = 1000
 MAX_ITEMS: Final = 100_000
+BAD_TOKEN: Final = "Invalid Continuation Token: the header x-ms-continuation is not one of ours for this query."
 MAX_PAGE_BYTES: Final = 4 * 1024 * 1024  # the most that one answer of the service holds
 
 
@@ -40,13 +42,17 @@ def page_size(request: Request) -> int:
 
 
 def page_of_query(
-    query: Executable, documents: Sequence[Document], wanted: Callable[[Document], bool], request: Request
+    query: Executable,
+    documents: Sequence[Document],
+    wanted: Callable[[Document], bool],
+    rid: Callable[[int], str],
+    request: Request,
 ) -> Page:
     """The page that the request's continuation asks for."""
     token = request.header("x-ms-continuation")
     size = page_size(request)
     if query.streams:
-        return _streamed(query, documents, wanted, _Place.parse(token), size)
+        return _streamed(query, documents, wanted, rid, _Place.parse(token), size)
     start = _Offset.parse(token)
     results = query.over(document.value() for document in documents if wanted(document))
     end = start + size
@@ -55,7 +61,11 @@ def page_of_query(
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """After which document, how many results of the next one are used up, and how many were left out and given."""
+    """After which document, how many results of the next one are used up, and how many were left out and given.
+
+    Written as the service does, `-RID:~<rid>#RT:1#TRC:<given>`, so that a token of the service is taken too; SKP and
+    INR are our own.
+    """
 
     number: int = 0
     inner: int = 0
@@ -64,10 +74,21 @@ class _Place:
 
     @classmethod
     def parse(cls, token: str | None) -> "_Place":
-        return cls(*_integers(token, "+RID", 4)) if token else cls()
+        if not token:
+            return cls()
+        head, *rest = token.split("#")
+        fields = dict(one.split(":", 1) for one in rest if ":" in one)
+        numbers = [fields.get(name, "0") for name in ("INR", "SKP", "TRC")]
+        rid = head.partition("RID:~")[2]
+        try:
+            if head[1:].startswith("RID:~") and all(n.isdecimal() and len(n) < 18 for n in numbers):
+                return cls(document_number(rid), *(int(number) for number in numbers))
+        except ValueError:
+            pass
+        raise BadRequest(BAD_TOKEN)
 
-    def text(self) -> str:
-        return f"+RID:{self.number}:{self.inner}:{self.skipped}:{self.given}"
+    def text(self, rid: Callable[[int], str]) -> str:
+        return f"-RID:~{rid(self.number)}#RT:1#TRC:{self.given}#SKP:{self.skipped}#INR:{self.inner}"
 
 
 class _Offset:
@@ -75,22 +96,25 @@ class _Offset:
 
     @staticmethod
     def parse(token: str | None) -> int:
-        return _integers(token, "+OFF", 1)[0] if token else 0
+        if not token:
+            return 0
+        head, _, number = token.partition(":")
+        if head != "+OFF" or not number.isdecimal() or len(number) > 18:
+            raise BadRequest(BAD_TOKEN)
+        return int(number)
 
     @staticmethod
     def text(count: int) -> str:
         return f"+OFF:{count}"
 
 
-def _integers(token: str, kind: str, count: int) -> list[int]:
-    head, *numbers = token.split(":")
-    if head != kind or len(numbers) != count or not all(n.isdecimal() and len(n) < 18 for n in numbers):
-        raise BadRequest("Invalid Continuation Token: the header x-ms-continuation is not one of ours for this query.")
-    return [int(number) for number in numbers]
-
-
 def _streamed(
-    query: Executable, documents: Sequence[Document], wanted: Callable[[Document], bool], place: _Place, size: int
+    query: Executable,
+    documents: Sequence[Document],
+    wanted: Callable[[Document], bool],
+    rid: Callable[[int], str],
+    place: _Place,
+    size: int,
 ) -> Page:
     """Results document by document, from a place until the page is full."""
     skip, most = query.bounds
@@ -109,7 +133,7 @@ def _streamed(
                     return Page(items, None, scanned)
                 elif len(items) >= size or taken > MAX_PAGE_BYTES:
                     # Only now it is sure that there is more: a full last page has no continuation.
-                    return Page(items, _Place(last, inner, skipped, given).text(), scanned)
+                    return Page(items, _Place(last, inner, skipped, given).text(rid), scanned)
                 else:
                     items.append(result)
                     given += 1

@@ -15,7 +15,7 @@ from service.local.cosmos.paging import Page, page_of_query
 from service.local.cosmos.scope import Scope
 from service.local.cosmos.sql.execute import Executable
 from service.local.cosmos.sql.parser import parse
-from service.local.cosmos.sql.plan import needs_plan, query_plan
+from service.local.cosmos.sql.plan import ALL_FEATURES, needs_plan, query_plan
 from service.local.cosmos.sql.predicate import key_components
 from service.local.cosmos.throughput import query_charge
 from service.local.cosmos.wire import Request, Response, json_response, parse_object
@@ -56,7 +56,8 @@ def serve_query(container: Container, request: Request) -> Response:
         if not request.flag("x-ms-documentdb-query-enablecrosspartition"):
             raise BadRequest(CROSS_PARTITION_OFF)
         if needs_plan(query):
-            raise BadRequest(NOT_SERVABLE, 1004)
+            plan = query_plan(query, parameters, ALL_FEATURES)
+            raise BadRequest(NOT_SERVABLE, 1004, orjson.dumps(plan).decode())
     return _answer(container, request, scope, Executable(query, parameters))
 
 
@@ -76,7 +77,7 @@ def query_plain(request: Request, rows: list[dict[str, Any]], name: str) -> Resp
 def _answer(container: Container, request: Request, scope: Scope, query: Executable) -> Response:
     for place in scope.places:
         check_budget(container, place)
-    page = page_of_query(query, container.store.in_order(), _filter(scope), request)
+    page = page_of_query(query, container.store.in_order(), _filter(scope), container.minter.rid, request)
     body = orjson.dumps({"_rid": container.rid, "Documents": page.items, "_count": len(page.items)})
     charge = query_charge(page.scanned, len(body))
     for place in scope.places:

@@ -31,6 +31,14 @@ def offer_rid(number: int) -> str:
     return _text(_DATABASE.pack(number)[1:])
 
 
+def document_number(rid: str) -> int:
+    """The number that a document's id was made of; ValueError if it is none."""
+    raw = b64decode(rid.replace("-", "/"), validate=True)
+    if len(raw) != 16:
+        raise ValueError("not the id of a document")
+    return int.from_bytes(raw[8:], "little")
+
+
 class DocumentRids:
     """The ids of the documents of one container."""
 

@@ -47,7 +47,7 @@ class CosmosServer:
     ) -> None:
         self.key = key
         self.faults = Faults()
-        """For requests to anything but documents: account, databases, containers, ranges, offers."""
+        """For requests to anything but documents; operations are Account, Database, Container, Ranges and Offer."""
         self.requests = 0
         """How many requests came in, refused ones included."""
         options: dict[str, Any] = {
@@ -172,7 +172,18 @@ class CosmosServer:
             return container.faults.take(
                 "request", kind_of(request), _range_of(container, request), path[5] if len(path) > 5 else None
             )
-        return self.faults.take("request", request.method) if self.faults.armed else None
+        return self.faults.take("request", _resource(path)) if self.faults.armed else None
+
+
+def _resource(path: Sequence[str]) -> str:
+    """What a request that is not about documents is about, by the words that faults are armed with."""
+    if not path:
+        return "Account"
+    if path[-1] == "pkranges":
+        return "Ranges"
+    if path[0] == "offers":
+        return "Offer"
+    return "Container" if len(path) > 2 else "Database"
 
 
 def _range_of(container: Container, request: Request) -> str | None:

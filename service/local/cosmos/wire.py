@@ -79,6 +79,8 @@ def json_response(
 def error_response(error: CosmosError) -> Response:
     """The answer that tells the client of an error."""
     body = {"code": error.code, "message": error.message}
+    if error.info is not None:
+        body["additionalErrorInfo"] = error.info
     return Response(
         error.status, {"x-ms-substatus": str(error.sub_status)} | dict(error.headers), orjson.dumps(body), error.charge
     )

@@ -15,6 +15,9 @@ from service.local.cosmos.sql.aggregates import aggregate_calls
 from service.local.cosmos.sql.execute import Executable
 from service.local.cosmos.sql.text import query_text
 
+ALL_FEATURES: Final = frozenset(
+    {"Aggregate", "Distinct", "GroupBy", "MultipleOrderBy", "NonValueAggregate", "OffsetAndLimit", "OrderBy", "Top"}
+)
 FILTER: Final = "{documentdb-formattableorderbyquery-filter}"
 TYPES: Final = {
     "AVG": "Average",
@@ -52,6 +55,8 @@ def query_plan(
         )
     skip, most = Executable(query, parameters).bounds
     aliases = {column.name: _aggregate_type(column.expression) for column in query.columns}
+    # A client that knows columns of aggregates merges them by alias; one that does not refuses by this list.
+    by_alias = query.value is None and (bool(query.group) or "NonValueAggregate" in supported)
     grouped = bool(query.group) or (_has_aggregates(query) and query.value is None)
     return {
         "partitionedQueryExecutionInfoVersion": 2,
@@ -64,7 +69,7 @@ def query_plan(
             "orderByExpressions": [query_text(tree.Query(value=key.expression))[13:] for key in query.order],
             "groupByExpressions": [query_text(tree.Query(value=key))[13:] for key in query.group],
             "groupByAliases": list(aliases) if grouped and query.value is None else [],
-            "aggregates": [TYPES[call.name] for call in aggregate_calls(query.outputs)],
+            "aggregates": [TYPES[call.name] for call in aggregate_calls(query.outputs)] if not by_alias else [],
             "groupByAliasToAggregateType": aliases if grouped and query.value is None else {},
             "rewrittenQuery": _rewritten(query, skip, most, grouped),
             "hasSelectValue": query.value is not None,

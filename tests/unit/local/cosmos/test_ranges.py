@@ -1,5 +1,7 @@
 """Ranges cover the key space whatever is split."""
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,7 +21,7 @@ def covers_all(made):
     return (
         parts[0].low == ""
         and parts[-1].high == "FF"
-        and all(left.high == right.low and left.low < left.high for left, right in zip(parts, parts[1:], strict=False))
+        and all(left.high == right.low and left.low < left.high for left, right in itertools.pairwise(parts))
     )
 
 
