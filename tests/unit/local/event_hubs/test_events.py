@@ -79,9 +79,9 @@ def test_the_sdks_filters_are_understood(expression, position):
     assert start_position(source(expression, ULong(0x468C00000004))) == position
 
 
-def test_without_a_filter_a_receiver_starts_at_the_end():
-    assert start_position(Described(ULong(0x28), ["address"])) == LATEST
-    assert start_position(None) == LATEST
+def test_without_a_filter_a_receiver_starts_at_the_beginning():
+    assert start_position(Described(ULong(0x28), ["address"])) == EARLIEST
+    assert start_position(None) == EARLIEST
 
 
 @pytest.mark.parametrize("expression", ["", "x > 1", "amqp.annotation.x-opt-offset > no offset", "a" * 10_000])
