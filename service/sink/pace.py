@@ -8,15 +8,20 @@ second than it was seen to accept.
 from typing import Final
 
 # How a range is probed once its rate is known: this much faster each second without a refusal, doubling up to the cap.
-# A rate that fell (another client went away, throughput was raised) is so found again within seconds.
+# A rate that rose (another client went away, throughput was raised) is so found again within seconds.
 _PROBE_FIRST: Final = 0.01
-_PROBE_MOST: Final = 0.16
-# The service measures by seconds; a shorter time between two refusals says little about the rate.
+_PROBE_MOST: Final = 0.08
+_MOST_RU: Final = 1e9
+# The service measures by seconds: less time between two refusals says little about the rate. In more time than this the
+# range was not used up all along.
 _MEASURE_SECONDS: Final = 0.9
-_SLOWER: Final = 0.95
+_SATURATED_SECONDS: Final = 2.5
+# After the first refusal in a while: a probe or two too fast. While refusals go on without enough time to measure.
+_STEP_BACK: Final = 0.985
+_SLOWER: Final = 0.85
 _SLOWER_EVERY_SECONDS: Final = 0.05
 # Of what was measured; the rest is for what the measure misses (a batch more in one second than in the next).
-_SAFETY: Final = 0.985
+_SAFETY: Final = 0.995
 _LEARNING: Final = 0.2
 # A batch may cost this many seconds of a range's rate: small enough that a second holds about ten of them.
 _BATCH_SECONDS: Final = 0.1
@@ -35,6 +40,7 @@ class Pace:
         "_slowed_at",
         "_tokens",
         "_tokens_at",
+        "_used",
         "rate",
         "unit_cost",
     )
@@ -51,6 +57,7 @@ class Pace:
         self._slowed_at = now
         self._tokens = 0.0
         self._tokens_at = now
+        self._used = False
 
     def wait_seconds(self, now: float) -> float:
         """How long until the next batch may go."""
@@ -65,50 +72,61 @@ class Pace:
             return most
         return max(1, min(most, int(self.rate * _BATCH_SECONDS / self.unit_cost)))
 
-    def spend(self, operations: int) -> float:
+    def spend(self, operations: int, now: float) -> float:
         """A batch goes: take what it will probably cost. Gives that, for `settle`."""
+        if not self._used:
+            self._used, self._mark = True, now
         cost = operations * self.unit_cost
         self._tokens -= cost
         return cost
 
-    def settle(self, expected: float, charge: float, accepted: int) -> None:
-        """A batch came back: it cost `charge` for `accepted` operations instead of what was expected."""
-        self._tokens += expected - charge
+    def settle(self, expected: float, charge: float, charged: int) -> None:
+        """A batch came back: it cost `charge` for `charged` operations instead of what was expected."""
+        # What was refused is not given back: or a refused batch would go again at once, to be refused again.
+        self._tokens -= max(0.0, charge - expected)
         self._accepted += charge
-        if accepted and charge:
-            cost = charge / accepted
+        if charged:
+            cost = charge / charged
             self.unit_cost = cost if not self.unit_cost else self.unit_cost + _LEARNING * (cost - self.unit_cost)
 
-    def refused(self, now: float) -> None:
-        """The range said: too fast."""
+    def refused(self, now: float, wait_seconds: float) -> None:
+        """The range said: too fast, come again after `wait_seconds`."""
         elapsed = now - self._mark
+        again_at = now + wait_seconds
         if self.rate is None:
-            # The first time: what it took since it was first used, which is at least one of its seconds.
-            self._take_rate(self._accepted / max(1.0, elapsed), now)
+            # The first time: what it took since it was first used, which is at most one of its seconds' worth.
+            self._take_rate(self._accepted / max(1.0, elapsed) * _SAFETY, again_at)
+        elif elapsed > _SATURATED_SECONDS:
+            self._take_rate(self.rate * _STEP_BACK, again_at)
         elif elapsed >= _MEASURE_SECONDS:
-            # Between two refusals the range was used up, so what it accepted is what it sells.
-            self._take_rate(self._accepted / elapsed, now)
-        elif now - self._slowed_at >= _SLOWER_EVERY_SECONDS:
-            self.rate *= _SLOWER
+            # From the end of one refusal's wait to the next the range was used up: what it accepted is what it sells.
+            self._take_rate(self._accepted / max(1.0, elapsed) * _SAFETY, again_at)
+        elif elapsed > 0 and now - self._slowed_at >= _SLOWER_EVERY_SECONDS:
+            # Refused again and again: down, but not below what it did accept meanwhile.
+            self.rate = max(self.rate * _SLOWER, min(self.rate, self._accepted / elapsed * _SAFETY))
             self._slowed_at = now
         self._probe = _PROBE_FIRST
-        self._probed_at = now
+        self._probed_at = again_at
 
-    def _take_rate(self, measured: float, now: float) -> None:
-        self.rate = max(1.0, measured * _SAFETY)
+    def _take_rate(self, rate: float, mark: float) -> None:
+        """From now on this is the rate; it is measured again from `mark`."""
+        if self.rate is None:
+            self._tokens = 0.0  # what went before was not counted against any rate
+        self.rate = max(1.0, rate)
         self._accepted = 0.0
-        self._mark = self._slowed_at = now
-        self._tokens, self._tokens_at = min(0.0, self._tokens), now
+        self._mark = self._slowed_at = self._tokens_at = mark
+        self._tokens = min(0.0, self._tokens)
 
     def _refill(self, now: float) -> None:
         if self.rate is None:
             return
         while now - self._probed_at >= 1.0:
-            self.rate *= 1 + self._probe
+            self.rate = min(_MOST_RU, self.rate * (1 + self._probe))
             self._probe = min(_PROBE_MOST, self._probe * 2)
             self._probed_at += 1.0
-        self._tokens = min(self.rate * _BURST_SECONDS, self._tokens + (now - self._tokens_at) * self.rate)
-        self._tokens_at = now
+        if now > self._tokens_at:
+            self._tokens = min(self.rate * _BURST_SECONDS, self._tokens + (now - self._tokens_at) * self.rate)
+            self._tokens_at = now
 
 
 class Concurrency:

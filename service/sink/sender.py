@@ -120,28 +120,29 @@ class Sender:
                 most = self._options.batch.max_records if self.bulk else 1
                 entries = lane.take(self._budget.batch_limit(most, lane.pace.unit_cost))
                 lane.in_flight += 1
-                tasks.create_task(self._send(lane, entries, lane.pace.spend(len(entries))))
+                tasks.create_task(self._send(lane, entries, lane.pace.spend(len(entries), now)))
                 self._flying[id(entries)] = entries
                 self._counts.in_flight += len(entries)
             next_at = min(next_at, due)
         return next_at
 
     async def _send(self, lane: Lane, batch: list[Entry], expected: float) -> None:
-        charge = 0.0
-        accepted = 0
+        paid = 0.0
         try:
             await self._budget.pay(expected)
+            paid = expected
             entries = self._sendable(batch)
-            if entries:
-                results = await self._request(lane, entries)
-                if results is not None:
-                    charge, accepted = self._answered(lane, entries, results)
+            results = await self._request(lane, entries) if entries else None
+            charge, charged = _charge(results or ())
+            # First what it cost, then what it says: a refusal is judged by what was accepted before it.
+            lane.pace.settle(expected, charge, charged)
+            self._budget.settle(paid, charge)
+            self._counts.ru += charge
+            if results is not None:
+                self._answered(lane, entries, results)
         finally:
             lane.in_flight -= 1
-            lane.pace.settle(expected, charge, accepted)
-            self._budget.settle(expected, charge)
             self._counts.in_flight -= len(batch)
-            self._counts.ru += charge
             del self._flying[id(batch)]
             self._wake.set()
 
@@ -190,15 +191,13 @@ class Sender:
 
     # Answers to single operations.
 
-    def _answered(self, lane: Lane, entries: Sequence[Entry], results: Sequence[Result]) -> tuple[float, int]:
-        """Read every operation's answer. Gives what they cost, and how many were carried out."""
-        charge = 0.0
+    def _answered(self, lane: Lane, entries: Sequence[Entry], results: Sequence[Result]) -> None:
+        """Read every operation's answer."""
         committed: list[Entry] = []
         others: list[tuple[Entry, Result]] = []
         plain = self._guard is None
         for entry, result in zip(entries, results, strict=True):
             status = result.get("statusCode")
-            charge += result.get("requestCharge") or 0.0
             if plain and (status == 200 or status == 201):  # noqa: PLR1714 - a set would be built for each record
                 committed.append(entry)
             else:
@@ -212,7 +211,6 @@ class Sender:
             lane.concurrency.answered(lane.in_flight)
         if accepted:
             self._set_up(None)
-        return charge, accepted
 
     def _answered_otherwise(self, lane: Lane, answers: Sequence[tuple[Entry, Result]]) -> int:
         accepted = 0
@@ -294,10 +292,10 @@ class Sender:
     def _throttled(self, lane: Lane, entries: list[Entry], wait: float | None) -> None:
         now = self._loop.time()
         self._counts.retried[429] += len(entries)
-        lane.pace.refused(now)
+        wait = (self._options.retry_wait_seconds if wait is None else wait) * self._jitter()
+        lane.not_before = max(lane.not_before, now + wait)
+        lane.pace.refused(now, wait)
         lane.concurrency.refused(now)
-        wait = self._options.retry_wait_seconds if wait is None else wait
-        lane.not_before = max(lane.not_before, now + wait * self._jitter())
         if self._lanes.by_range.get(lane.range_id) is lane:
             lane.put_back(entries)
         else:
@@ -336,6 +334,12 @@ _REASONS: Final = {
     (409, 0): "another document has its unique key",
     (413, 0): "it is too large",
 }
+
+
+def _charge(results: Sequence[Result]) -> tuple[float, int]:
+    """What the operations cost together, and how many cost anything."""
+    charges = [charge for result in results if (charge := result.get("requestCharge"))]
+    return sum(charges), len(charges)
 
 
 def _status(result: Result) -> int:
