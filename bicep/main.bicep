@@ -12,8 +12,8 @@ targetScope = 'resourceGroup'
 @maxLength(10)
 param name string = 'sluice'
 
-@description('Optional. Region.')
-param location string = resourceGroup().location
+@description('Optional. Region; empty for that of the resource group.')
+param location string = ''
 
 @description('Optional. Tags of every resource.')
 param tags object = {
@@ -356,11 +356,18 @@ param alertCheckpointAgeSeconds int = 300
 @description('Optional. Whether the new stores are reached by private endpoints only, and the app runs inside a virtual network.')
 param privateEndpoints bool = false
 
-@description('Optional. Address space of that network, a /22 or larger.')
+@description('Optional. Address space of that network.')
 param networkAddressPrefix string = '10.90.0.0/22'
+
+@description('Optional. Address space of the apps within it, a /27 or larger.')
+param appsAddressPrefix string = '10.90.0.0/23'
+
+@description('Optional. Address space of the private endpoints within it.')
+param endpointsAddressPrefix string = '10.90.2.0/24'
 
 // ---- What follows from them
 
+var region = empty(location) ? resourceGroup().location : location
 var token = uniqueString(resourceGroup().id, name)
 var newNamespace = empty(existingEventHubNamespace)
 var newStorage = empty(existingStorageAccount)
@@ -450,7 +457,7 @@ module identity 'modules/identity.bicep' = {
   name: 'identity'
   params: {
     name: '${name}-${token}'
-    location: location
+    location: region
     tags: tags
   }
 }
@@ -459,7 +466,7 @@ module captureIdentity 'modules/identity.bicep' = if (newNamespace) {
   name: 'capture-identity'
   params: {
     name: '${name}-capture-${token}'
-    location: location
+    location: region
     tags: tags
   }
 }
@@ -470,7 +477,7 @@ module storage 'modules/storage.bicep' = if (newStorage) {
   name: 'storage'
   params: {
     name: storageName
-    location: location
+    location: region
     tags: tags
     sku: storageSku
     publicNetworkAccess: !privateEndpoints
@@ -499,7 +506,7 @@ module eventHubs 'modules/event-hubs.bicep' = if (newNamespace) {
   params: {
     namespaceName: namespaceName
     hubName: eventhubName
-    location: location
+    location: region
     tags: tags
     partitionCount: partitionCount
     retentionHours: retentionHours
@@ -534,7 +541,7 @@ module cosmos 'modules/cosmos.bicep' = if (newCosmos) {
   name: 'cosmos'
   params: {
     name: cosmosName
-    location: location
+    location: region
     tags: tags
     publicNetworkAccess: !privateEndpoints
   }
@@ -576,7 +583,7 @@ module registry 'modules/registry.bicep' = if (newRegistry) {
   name: 'registry'
   params: {
     name: registryName
-    location: location
+    location: region
     tags: tags
   }
 }
@@ -599,9 +606,11 @@ module network 'modules/network.bicep' = if (privateEndpoints) {
   name: 'network'
   params: {
     name: '${name}-network'
-    location: location
+    location: region
     tags: tags
     addressPrefix: networkAddressPrefix
+    appsPrefix: appsAddressPrefix
+    endpointsPrefix: endpointsAddressPrefix
   }
 }
 
@@ -609,7 +618,7 @@ module eventHubsEndpoint 'modules/private-endpoint.bicep' = if (privateEndpoints
   name: 'event-hubs-endpoint'
   params: {
     name: '${name}-event-hubs'
-    location: location
+    location: region
     tags: tags
     networkId: network.outputs.id
     subnetId: network.outputs.endpointsSubnetId
@@ -623,7 +632,7 @@ module storageEndpoint 'modules/private-endpoint.bicep' = if (privateEndpoints &
   name: 'storage-endpoint'
   params: {
     name: '${name}-storage'
-    location: location
+    location: region
     tags: tags
     networkId: network.outputs.id
     subnetId: network.outputs.endpointsSubnetId
@@ -637,7 +646,7 @@ module cosmosEndpoint 'modules/private-endpoint.bicep' = if (privateEndpoints &&
   name: 'cosmos-endpoint'
   params: {
     name: '${name}-cosmos'
-    location: location
+    location: region
     tags: tags
     networkId: network.outputs.id
     subnetId: network.outputs.endpointsSubnetId
@@ -653,7 +662,7 @@ module monitoring 'modules/monitoring.bicep' = {
   name: 'monitoring'
   params: {
     name: '${name}-${token}'
-    location: location
+    location: region
     tags: tags
     retentionDays: logRetentionDays
     principalId: identity.outputs.principalId
@@ -664,7 +673,7 @@ module alerts 'modules/alerts.bicep' = if (deployApps) {
   name: 'alerts'
   params: {
     name: name
-    location: location
+    location: region
     tags: tags
     workspaceId: monitoring.outputs.workspaceId
     email: alertEmail
@@ -682,7 +691,7 @@ module containerEnvironment 'modules/environment.bicep' = {
   name: 'environment'
   params: {
     name: '${name}-environment'
-    location: location
+    location: region
     tags: tags
     workspaceId: monitoring.outputs.workspaceId
     subnetId: privateEndpoints ? network.outputs.appsSubnetId : ''
@@ -693,7 +702,7 @@ module app 'modules/app.bicep' = if (deployApps) {
   name: 'app'
   params: {
     name: name
-    location: location
+    location: region
     tags: tags
     environmentId: containerEnvironment.outputs.id
     identityId: identity.outputs.id
@@ -720,7 +729,7 @@ module adminJob 'modules/job.bicep' = if (deployApps) {
   name: 'admin-job'
   params: {
     name: '${name}-admin'
-    location: location
+    location: region
     tags: tags
     environmentId: containerEnvironment.outputs.id
     identityId: identity.outputs.id
@@ -746,7 +755,7 @@ module backfillJob 'modules/job.bicep' = if (deployApps && sparkEnabled) {
   name: 'backfill-job'
   params: {
     name: '${name}-backfill'
-    location: location
+    location: region
     tags: tags
     environmentId: containerEnvironment.outputs.id
     identityId: identity.outputs.id
@@ -777,7 +786,7 @@ module reconcileJob 'modules/job.bicep' = if (deployApps && sparkEnabled) {
   name: 'reconcile-job'
   params: {
     name: '${name}-reconcile'
-    location: location
+    location: region
     tags: tags
     environmentId: containerEnvironment.outputs.id
     identityId: identity.outputs.id

@@ -28,7 +28,9 @@ param indexedPaths array
 @description('Required. Name of the stamp, which is never indexed; empty for none.')
 param stamp string
 
-var indexAll = contains(indexedPaths, '/*')
+// The stamp is in no index: either all is excluded but what is named, or the stamp itself is.
+var stampName = empty(stamp) ? '_etag' : stamp
+var excludedPath = contains(indexedPaths, '/*') ? '/${stampName}/*' : '/*'
 
 resource account 'Microsoft.DocumentDB/databaseAccounts@2025-04-15' existing = {
   name: accountName
@@ -70,10 +72,9 @@ resource container 'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/container
         includedPaths: [for path in indexedPaths: {
           path: path
         }]
-        // The stamp is in no index: either all is excluded but what is named, or the stamp itself is.
         excludedPaths: [
           {
-            path: indexAll ? '/${empty(stamp) ? '_etag' : stamp}/*' : '/*'
+            path: excludedPath
           }
         ]
       }

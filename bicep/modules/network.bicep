@@ -9,8 +9,14 @@ param location string
 @description('Required. Tags of every resource.')
 param tags object
 
-@description('Required. Address space, a /22 or larger; the first /23 is for the apps, the /24 after it for the endpoints.')
+@description('Required. Address space of the network.')
 param addressPrefix string
+
+@description('Required. Address space of the apps within it, a /27 or larger.')
+param appsPrefix string
+
+@description('Required. Address space of the private endpoints within it.')
+param endpointsPrefix string
 
 resource network 'Microsoft.Network/virtualNetworks@2024-07-01' = {
   name: name
@@ -26,7 +32,7 @@ resource network 'Microsoft.Network/virtualNetworks@2024-07-01' = {
       {
         name: 'apps'
         properties: {
-          addressPrefix: cidrSubnet(addressPrefix, 23, 0)
+          addressPrefix: appsPrefix
           delegations: [
             {
               name: 'apps'
@@ -40,7 +46,7 @@ resource network 'Microsoft.Network/virtualNetworks@2024-07-01' = {
       {
         name: 'endpoints'
         properties: {
-          addressPrefix: cidrSubnet(addressPrefix, 24, 2)
+          addressPrefix: endpointsPrefix
           privateEndpointNetworkPolicies: 'Disabled'
         }
       }
