@@ -1,10 +1,7 @@
 """The service as a process: signals, ops pages, and the worker or workers between them."""
 
 import asyncio
-import contextlib
-import signal
 import sys
-from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -14,6 +11,7 @@ import structlog
 from service.config import Settings, load
 from service.errors import BadSettings
 from service.ops.http import OpsPages
+from service.signals import stop_signals
 from service.supervisor import Supervisor
 from service.worker import Worker
 
@@ -78,23 +76,6 @@ def _pages(worker: Worker) -> OpsPages:
         return worker.telemetry.prometheus()
 
     return OpsPages(status=status, not_ready=worker.not_ready, metrics=metrics)
-
-
-@contextlib.contextmanager
-def stop_signals(reload: Callable[[], None] | None = None) -> Iterator[asyncio.Event]:
-    """An event that SIGTERM and SIGINT set. SIGHUP calls `reload`."""
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    handlers = {signal.SIGTERM: stop.set, signal.SIGINT: stop.set}
-    if reload is not None:
-        handlers[signal.SIGHUP] = reload
-    for number, handler in handlers.items():
-        loop.add_signal_handler(number, handler)
-    try:
-        yield stop
-    finally:
-        for number in handlers:
-            loop.remove_signal_handler(number)
 
 
 def _reload(worker: Worker, env_file: Path | None) -> None:

@@ -14,11 +14,18 @@ from service.sink.lane import BatchOptions
 from service.sink.options import SinkOptions
 from service.sink.record import DocumentOptions
 from service.source.balance import Strategy
+from service.source.blob_leases import BlobLeases
+from service.source.blob_ownership import BlobOwnership
+from service.source.blobs import Blobs
 from service.source.connect import HubAddress
 from service.source.position import OnAhead, OnGap, PositionPolicy
 from service.source.processor import ProcessorOptions
 from service.source.receiver import ReceiverOptions
 from service.source.start import parse_start
+
+OWNERSHIP_EXPIRY_SECONDS = 120.0
+OWNERSHIP_RENEW_SECONDS = 30.0
+"""In ownership mode, whatever LEASE_* say: the SDKs' processors in the same group go by these."""
 
 
 def backlog(settings: Settings, share: Fraction) -> BacklogLimits:
@@ -60,11 +67,13 @@ def blob_account(settings: Settings) -> dict[str, Any]:
 
 def processor(settings: Settings) -> ProcessorOptions:
     """LEASE_*, CHECKPOINT_ON_*, EVENTHUB_START."""
+    as_the_sdks = settings.lease_mode == "ownership"
     return ProcessorOptions(
         strategy=Strategy(settings.lease_strategy),
         max_partitions=settings.lease_max_partitions,
-        lease_seconds=settings.lease_duration,
-        renew_seconds=settings.lease_renew,
+        lease_seconds=OWNERSHIP_EXPIRY_SECONDS if as_the_sdks else settings.lease_duration,
+        renew_seconds=OWNERSHIP_RENEW_SECONDS if as_the_sdks else settings.lease_renew,
+        as_the_sdks=as_the_sdks,
         position=PositionPolicy(
             start=parse_start(settings.eventhub_start),
             on_gap=OnGap(settings.checkpoint_on_gap),
@@ -88,6 +97,13 @@ def dead_letters(settings: Settings, credential: AsyncTokenCredential) -> Contai
         secret = settings.blob_connstring.get_secret_value()
         return ContainerClient.from_connection_string(secret, settings.dead_letters_in)
     return ContainerClient(settings.blob_account_url or "", settings.dead_letters_in, credential=credential)
+
+
+def lease_store(settings: Settings, blobs: Blobs, *, adopt: bool = False) -> BlobLeases | BlobOwnership:
+    """LEASE_MODE. `adopt` is for operators: start also beside what is another hub's or layout's."""
+    if settings.lease_mode == "ownership":
+        return BlobOwnership(blobs, OWNERSHIP_EXPIRY_SECONDS, adopt=adopt)
+    return BlobLeases(blobs, settings.lease_duration, adopt=adopt)
 
 
 def documents(settings: Settings) -> DocumentOptions:

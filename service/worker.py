@@ -28,14 +28,17 @@ from service.ops.telemetry import Telemetry
 from service.sink.container import Refused
 from service.sink.cosmos import CosmosContainer
 from service.sink.dead_letters import BlobDeadLetters
+from service.sink.dry_run import DryRunSink
 from service.sink.record import Decoder
 from service.sink.sink import Sink
-from service.source.blob_leases import BlobLeases
 from service.source.connect import connect_blobs, connect_hub
 from service.source.leases import Ownership
+from service.source.memory_leases import MemoryLeases, MemoryStorage
 from service.source.processor import Processor
+from service.source.store import LeaseStore
 
 log = structlog.get_logger()
+AnySink = Sink | DryRunSink
 
 FATAL_SECONDS = 8.0
 """What is left for last checkpoints and for releasing the leases when the process ends because it must."""
@@ -66,7 +69,7 @@ class Worker:
         self._backlog = Backlog(
             options.backlog(settings, share), lambda: (flow.worklist for flow in self._flows.values())
         )
-        self._sink: Sink | None = None
+        self._sink: AnySink | None = None
         self._decoder: Decoder | None = None
         self._draining = False
         self._fault: str | None = "Cosmos has not been reached yet"
@@ -85,8 +88,7 @@ class Worker:
             sink = self._sink = opened
             hub = connect_hub(options.hub(settings), options.receiver(settings))
             parts.push_async_callback(hub.close)
-            blobs = connect_blobs(settings.blob_container or "", **options.blob_account(settings))
-            leases = BlobLeases(blobs, settings.lease_duration)
+            leases = self._lease_store()
             parts.push_async_callback(leases.close)
             processor = self._processor = Processor(
                 hub,
@@ -128,7 +130,7 @@ class Worker:
                 each.cancel()
             await asyncio.gather(*everything, return_exceptions=True)
 
-    async def _reach_cosmos(self, parts: AsyncExitStack, stop: asyncio.Event) -> Sink | None:
+    async def _reach_cosmos(self, parts: AsyncExitStack, stop: asyncio.Event) -> AnySink | None:
         """Open the sink, however long it takes; None when told to stop before."""
         settings = self._settings
         waiting = asyncio.create_task(stop.wait())
@@ -153,7 +155,14 @@ class Worker:
             waiting.cancel()
         return None
 
-    async def _open_sink(self, parts: AsyncExitStack) -> Sink:
+    def _lease_store(self) -> LeaseStore:
+        settings = self._settings
+        if not settings.cosmos_write:
+            return MemoryLeases(MemoryStorage(uptime, settings.lease_duration))
+        blobs = connect_blobs(settings.blob_container or "", **options.blob_account(settings))
+        return options.lease_store(settings, blobs)
+
+    async def _open_sink(self, parts: AsyncExitStack) -> AnySink:
         settings = self._settings
         container = CosmosContainer(options.cosmos(settings, self._identity))
         try:
@@ -163,6 +172,8 @@ class Worker:
             await container.close()
             raise SetupFault(f"Cosmos did not tell the ranges of the container ({refused}); tried again.") from None
         parts.push_async_callback(container.close)
+        if not settings.cosmos_write:
+            return DryRunSink(definition)
         letters = options.dead_letters(settings, self._identity)
         parts.push_async_callback(letters.close)
         return Sink(container, definition, ranges, BlobDeadLetters(letters), options.sink(settings))
