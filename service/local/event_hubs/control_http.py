@@ -9,6 +9,7 @@ POST /hubs     {name, partitions?}            DELETE /hubs/{name}
 POST /hubs/{name}/partitions      {count}     POST /hubs/{name}/consumer-groups {name}
 POST /hubs/{name}/trim            {partition, first}
 POST /hubs/{name}/retention       {seconds?, size_bytes?}
+POST /capture/flush               ends every Capture window now           -> {"files": [...]}
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from aiohttp import web
+from azure.core.exceptions import AzureError
 
 from service.amqp.errors import DETACH_FORCED, NOT_FOUND, AmqpError
 from service.local.event_hubs.control import Scope
@@ -96,6 +98,7 @@ class ControlPort:
             [
                 web.get("/state", self._state),
                 web.delete("/hubs/{name}", self._delete_hub),
+                web.post("/capture/flush", self._flush_capture),
                 *(web.post(path, self._post(act)) for path, act in self._actions().items()),
             ]
         )
@@ -148,6 +151,15 @@ class ControlPort:
 
     async def _state(self, _: web.Request) -> web.Response:
         return web.json_response(self._server.control.state())
+
+    async def _flush_capture(self, _: web.Request) -> web.Response:
+        capture = self._server.capture
+        if capture is None:
+            return web.json_response({"error": "Capture is not on."}, status=404)
+        try:
+            return web.json_response({"files": await capture.flush()})
+        except AzureError as error:
+            return web.json_response({"error": str(error)}, status=502)
 
     async def _delete_hub(self, request: web.Request) -> web.Response:
         return _answer(lambda: self._server.delete_hub(request.match_info["name"]))

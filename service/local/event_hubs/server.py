@@ -43,12 +43,13 @@ class EventHubsServer:
     ) -> None:
         self.namespace = Namespace(Access(sas_keys, token_issuer, clock), limits or Limits(), clock=clock)
         self.control = Control(self.namespace)
+        self.capture: Capture | None = None
         self.host = "127.0.0.1"
         self.port = 0
         self._ssl_context = ssl_context
         self._retention = retention or Retention()
         self._listeners: list[asyncio.Server] = []
-        self._ports: list[WebSocketListener | ControlPort | Capture] = []
+        self._ports: list[WebSocketListener | ControlPort] = []
         self._retaining: asyncio.Task[None] | None = None
         self._data_dir = data_dir
         for store in stored_hubs(data_dir) if data_dir is not None else ():
@@ -107,7 +108,7 @@ class EventHubsServer:
         """Begins to write every hub's events to blob storage, until the server stops."""
         capture = Capture(lambda: list(self.namespace.hubs.values()), settings, self.namespace.clock)
         await capture.start()
-        self._ports.insert(0, capture)
+        self.capture = capture
         return capture
 
     def connection_string(self, hub: str | None = None) -> str:
@@ -140,6 +141,9 @@ class EventHubsServer:
         for listener in self._listeners:
             await listener.wait_closed()
         self._listeners.clear()
+        if self.capture is not None:
+            await self.capture.stop()
+            self.capture = None
         for port in self._ports:
             await port.stop()
         self._ports.clear()

@@ -157,6 +157,17 @@ async def test_capture_writes_files_by_interval_with_empty_ones(server, azurite,
     assert list(fastavro.reader(io.BytesIO(by_partition["1"]))) == []
 
 
+async def test_capture_can_be_flushed_over_the_control_port(server, control, azurite, blob_container_name):
+    assert (await post(control, "/capture/flush"))[0] == 404
+    settings = CaptureSettings(azurite, blob_container_name, skip_empty_archives=True)
+    await server.start_capture(settings)
+    server.hub("hub").append("2", [b"x"])
+    status, answer = await post(control, "/capture/flush")
+    assert status == 200
+    assert [name.split("/")[2] for name in answer["files"]] == ["2"]
+    assert list(await files(azurite, blob_container_name)) == answer["files"]
+
+
 async def test_capture_writes_by_size_and_skips_empty_files_when_told_so(server, azurite, blob_container_name):
     hub = server.hub("hub")
     settings = CaptureSettings(

@@ -264,6 +264,8 @@ async def test_a_token_opens_what_it_names_and_nothing_else(server):
         for bad in (sas(-10), sas(60, key="wrong"), sas(60, resource="sb://h/else"), "", "junk"):
             reply = await client.request("$cbs", put_token(bad))
             assert reply.application_properties["status-code"] == 401
+        nowhere = put_token(sas(60, resource="sb://h/nothing"), "sb://h/nothing")
+        assert (await client.request("$cbs", nowhere)).application_properties["status-code"] == 404
         reply = await client.request("$cbs", put_token(sas(60)))
         assert reply.application_properties["status-code"] == 202
         assert reply.properties[5] == "id"
