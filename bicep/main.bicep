@@ -773,7 +773,7 @@ module backfillJob 'modules/job.bicep' = if (deployApps && sparkEnabled) {
       '--source'
       'capture'
       '--path'
-      '${storageAccess.outputs.blobEndpoint}/${captureContainer}'
+      'blob://${captureContainer}'
     ]
     cpu: sparkCpu
     memory: sparkMemory
@@ -804,7 +804,7 @@ module reconcileJob 'modules/job.bicep' = if (deployApps && sparkEnabled) {
       '--source'
       'capture'
       '--path'
-      '${storageAccess.outputs.blobEndpoint}/${captureContainer}'
+      'blob://${captureContainer}'
     ]
     cpu: sparkCpu
     memory: sparkMemory

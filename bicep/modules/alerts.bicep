@@ -30,12 +30,11 @@ param deadLetters int
 @description('Required. Age of the oldest checkpoint in seconds above which to alert.')
 param checkpointAgeSeconds int
 
-// Metric names are those of deploy/dashboards/metrics.json. A counter may come with or without _total, and
-// names may come with dots: both are the exporter's choice.
+// Names as in service/ops/telemetry.py; Azure Monitor keeps them as they are.
 var rules = [
   {
     name: 'lag'
-    metric: 'sluice_lag_seconds'
+    metric: 'sluice.lag'
     aggregate: 'max(Max)'
     operator: 'GreaterThan'
     threshold: lagSeconds
@@ -44,7 +43,7 @@ var rules = [
   }
   {
     name: 'minutes-to-loss'
-    metric: 'sluice_minutes_to_loss'
+    metric: 'sluice.minutes_to_loss'
     aggregate: 'min(Min)'
     operator: 'LessThan'
     threshold: minutesToLoss
@@ -53,7 +52,7 @@ var rules = [
   }
   {
     name: 'events-lost'
-    metric: 'sluice_events_lost_to_retention'
+    metric: 'sluice.events.lost_to_retention'
     aggregate: 'sum(Sum)'
     operator: 'GreaterThan'
     threshold: 0
@@ -62,7 +61,7 @@ var rules = [
   }
   {
     name: 'dead-letters'
-    metric: 'sluice_records_dead_lettered'
+    metric: 'sluice.records.dead_lettered'
     aggregate: 'sum(Sum)'
     operator: 'GreaterThan'
     threshold: deadLetters
@@ -71,7 +70,7 @@ var rules = [
   }
   {
     name: 'no-checkpoint'
-    metric: 'sluice_checkpoint_age_seconds'
+    metric: 'sluice.checkpoint.age'
     aggregate: 'max(Max)'
     operator: 'GreaterThan'
     threshold: checkpointAgeSeconds
@@ -122,7 +121,7 @@ resource alerts 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = [for rule 
     criteria: {
       allOf: [
         {
-          query: 'AppMetrics | where replace_string(Name, ".", "_") in ("${rule.metric}", "${rule.metric}_total") | summarize value = ${rule.aggregate} | where isnotnull(value)'
+          query: 'AppMetrics | where Name == "${rule.metric}" | summarize value = ${rule.aggregate} | where isnotnull(value)'
           metricMeasureColumn: 'value'
           timeAggregation: 'Maximum'
           operator: rule.operator
@@ -161,7 +160,7 @@ resource silence 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = {
     criteria: {
       allOf: [
         {
-          query: 'AppMetrics | where Name startswith "sluice" | summarize value = count()'
+          query: 'AppMetrics | where Name startswith "sluice." | summarize value = count()'
           metricMeasureColumn: 'value'
           timeAggregation: 'Maximum'
           operator: 'LessThan'

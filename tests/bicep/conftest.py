@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from service.ops.telemetry import INSTRUMENTS
 from tests.bicep import language, rules
 from tests.bicep.dialect import parse
 
@@ -24,7 +25,7 @@ def all_faults(sources: Mapping[str, str]) -> list[str]:
     found = list(language.faults(files))
     if any(file.broken_lines for file in files.values()):
         return found
-    metrics = {metric["name"] for metric in json.loads((ROOT / "deploy/dashboards/metrics.json").read_text())}
+    metrics = {instrument.name for instrument in INSTRUMENTS}
     roles, parameters = (json.loads(sources[name]) for name in ("roles.json", "main.parameters.json"))
     return found + list(rules.faults(files, roles, parameters, metrics))
 

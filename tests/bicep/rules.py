@@ -255,7 +255,7 @@ def _alerts(file: BicepFile, metrics: set[str]) -> Iterator[str]:
     rules = _value(file, "variable", "rules")
     for rule in rules.named_children if rules is not None else ():
         name = literal(at(rule, "metric"))
-        if name is not MISSING and not {name, f"{name}_total"} & metrics:
+        if name not in metrics:
             yield f"alerts: {name} is no metric of the service"
     watched = {str(literal(at(rule, "name"))) for rule in (rules.named_children if rules is not None else ())}
     for needed in sorted({"lag", "minutes-to-loss", "dead-letters", "no-checkpoint"} - watched):

@@ -65,7 +65,8 @@ PLANTED = [
     Planted(
         "object for a list",
         APP,
-        "registries: [\n        {\n          server: registryServer\n          identity: identityId\n        }\n      ]",
+        "registries: [\n        {\n          server: registryServer\n          identity: identityId\n        }\n"
+        "      ]",
         "registries: {\n        server: registryServer\n        identity: identityId\n      }",
         "registries",
     ),
@@ -206,7 +207,7 @@ PLANTED = [
         "@secure()\n@description('Required. The image.')",
         "is a secret",
     ),
-    Planted("alert on no metric", "modules/alerts.bicep", "sluice_lag_seconds", "sluice_lag_second", "no metric"),
+    Planted("alert on no metric", "modules/alerts.bicep", "'sluice.lag'", "'sluice.lags'", "no metric"),
     Planted("alert forgotten", "modules/alerts.bicep", "name: 'minutes-to-loss'", "name: 'minutes'", "nothing watches"),
     Planted("knob not in the parameter file", "main.parameters.json", '"workers"', '"worker"', "is missing in"),
     Planted("job in the wrong image", MAIN, "/sluice-spark:${imageTag}", "/sluice:${imageTag}", "starts"),
