@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from service.amqp.decode import skip
 from service.amqp.messages import DELIVERY_ANNOTATIONS, section
 from service.amqp.performatives import MAX_UINT
 from service.amqp.types import Symbol, Timestamp
@@ -72,7 +73,11 @@ class ConsumerLink(OutgoingLink):
         count = min(self.credit, session.remote_incoming_window, len(log.events) - start, EVENTS_PER_TURN)
         if count <= 0:
             return False
-        sent = self._write(log.events[start : start + count], self._metrics(log) if self._runtime_metrics else b"")
+        events, prefix = log.events[start : start + count], b""
+        if self._runtime_metrics:
+            prefix = section(DELIVERY_ANNOTATIONS, self._metrics(log))
+            events = [_without_front(event) for event in events]
+        sent = self._write(events, prefix)
         self.next_sequence = log.first + start + sent
         self.credit -= sent
         self.delivery_count = (self.delivery_count + sent) & MAX_UINT
@@ -103,14 +108,16 @@ class ConsumerLink(OutgoingLink):
             connection.write(transfer_frames(session, self.handle, prefix + event))
         return len(events)
 
-    def _metrics(self, log: PartitionLog) -> bytes:
+    def _metrics(self, log: PartitionLog) -> dict[object, object]:
         """What a receiver asks for by com.microsoft:enable-receiver-runtime-metric (SDK: `_common.EventData`)."""
-        return section(
-            DELIVERY_ANNOTATIONS,
-            {
-                Symbol("last_enqueued_sequence_number"): log.last,
-                Symbol("last_enqueued_offset"): str(log.last_offset),
-                Symbol("last_enqueued_time_utc"): Timestamp(log.last_enqueued_ms),
-                Symbol("runtime_info_retrieval_time_utc"): Timestamp(int(time.time() * 1000)),
-            },
-        )
+        return {
+            Symbol("last_enqueued_sequence_number"): log.last,
+            Symbol("last_enqueued_offset"): str(log.last_offset),
+            Symbol("last_enqueued_time_utc"): Timestamp(log.last_enqueued_ms),
+            Symbol("runtime_info_retrieval_time_utc"): Timestamp(int(time.time() * 1000)),
+        }
+
+
+def _without_front(event: bytes) -> bytes:
+    """The event without its sender's delivery annotations: a message has room for one such section, the metrics'."""
+    return event if event[2] != DELIVERY_ANNOTATIONS else event[skip(event, 0) :]

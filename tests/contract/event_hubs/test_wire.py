@@ -13,6 +13,7 @@ from service.amqp.types import Described, Symbol, ULong
 from service.local.event_hubs.access import DEFAULT_KEY, DEFAULT_KEY_NAME, sas_token
 from service.local.event_hubs.events import BATCH_FORMAT
 from service.local.event_hubs.namespace import Limits
+from service.local.event_hubs.partition import Retention
 from service.local.event_hubs.server import EventHubsServer
 from service.local.tokens import TokenIssuer
 from tests.contract.event_hubs.conftest import until
@@ -114,6 +115,60 @@ async def test_sends_beyond_the_credit_are_taken_because_pyamqp_makes_them(clien
         client.send(Transfer(0, client.next_id, b"t", 0, settled=True), payload=section(DATA, b"x"))
         client.next_id += 1
     assert (await client.publish(b"last")).state.descriptor == 0x24
+
+
+# ---- hubs that change
+
+
+async def test_latest_sees_only_what_comes_later(server, client):
+    hub = server.hub("hub")
+    hub.append("0", [b"before"])
+    await client.attach_receiver(PARTITION, selector="amqp.annotation.x-opt-offset > '@latest'")
+    client.credit(5)
+    hub.append("0", [b"after"])
+    assert sequence(await client.expect(Transfer)) == 1
+
+
+async def test_a_partition_added_while_running_can_be_used(server, client):
+    server.hub("hub").add_partitions(1)
+    reply = await client.request("$management", hub_read())
+    assert reply.body["partition_ids"] == ["0", "1", "2", "3", "4"]
+    await client.attach_sender("hub/Partitions/4")
+    assert (await client.publish(b"new")).state.descriptor == 0x24
+
+
+async def test_a_hub_deleted_and_made_again_has_a_new_life(server, client):
+    server.hub("hub").append("0", [b"old"] * 3)
+    before = (await client.request("$management", hub_read())).body["created_at"]
+    await client.attach_receiver(PARTITION, selector=EARLIEST)
+    await asyncio.sleep(0.002)  # created_at has milliseconds
+    server.delete_hub("hub")
+    assert condition((await client.expect(Detach)).body) == "amqp:not-found"
+    assert (await client.request("$management", hub_read())).application_properties["status-code"] == 404
+    server.add_hub("hub", 4)
+    assert (await client.request("$management", hub_read())).body["created_at"] > before
+    await client.attach_sender("hub/Partitions/0", 1)
+    await client.publish(b"new", 1)
+    await client.attach_receiver(PARTITION, 2, selector=EARLIEST)
+    client.credit(5, 2)
+    assert sequence(await client.expect(Transfer)) == 0
+
+
+async def test_retention_leaves_a_gap_that_late_readers_jump(server, client):
+    hub = server.hub("hub")
+    hub.append("0", [b"%d" % number for number in range(10)])
+    await client.attach_receiver(PARTITION, 0, selector=EARLIEST)
+    client.credit(2)
+    assert [sequence(await client.expect(Transfer)) for _ in range(2)] == [0, 1]
+    hub.retention = Retention(size_bytes=sum(map(len, hub.partition("0").log.events[6:])))
+    hub.retain()
+    client.credit(1, count=2, incoming=2)
+    assert sequence(await client.expect(Transfer)) == 6
+    await client.attach_receiver(PARTITION, 1, selector="amqp.annotation.x-opt-sequence-number > '2'")
+    client.credit(1, 1, incoming=3)
+    assert sequence(await client.expect(Transfer)) == 6
+    read = Message(properties=["id"], application_properties=partition_read("0"))
+    assert (await client.request("$management", read)).body["begin_sequence_number"] == 6
 
 
 # ---- refusals
@@ -245,6 +300,10 @@ def hub_read():
         properties=["id"],
         application_properties={"name": "hub", "operation": "READ", "type": "com.microsoft:eventhub"},
     )
+
+
+def partition_read(partition):
+    return {"name": "hub", "operation": "READ", "type": "com.microsoft:partition", "partition": partition}
 
 
 def put_token(token, audience="sb://h/hub", kind="servicebus.windows.net:sastoken"):

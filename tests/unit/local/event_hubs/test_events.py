@@ -10,7 +10,7 @@ from azure.eventhub._pyamqp._decode import decode_payload
 
 from service.amqp.encode import encode
 from service.amqp.errors import DecodeError
-from service.amqp.messages import DATA, HEADER, MESSAGE_ANNOTATIONS, section
+from service.amqp.messages import DATA, DELIVERY_ANNOTATIONS, HEADER, MESSAGE_ANNOTATIONS, section
 from service.amqp.types import Described, Symbol, Timestamp, ULong
 from service.local.event_hubs.capture_avro import SCHEMA, capture_file, record, us_time
 from service.local.event_hubs.events import BATCH_FORMAT, new_event, publication
@@ -40,6 +40,16 @@ def test_a_sent_message_keeps_its_annotations_but_not_the_header_nor_a_false_pla
     assert message.message_annotations[b"x-opt-sequence-number"] == 0
     assert message.header is None
     assert published.partition_key is None
+
+
+def test_sections_in_any_order_and_the_senders_delivery_annotations_survive():
+    """pyamqp writes the delivery annotations behind the body."""
+    body, late = section(DATA, b"body"), section(DELIVERY_ANNOTATIONS, {Symbol("x"): 1})
+    raw = publication(section(HEADER, [True]) + body + late, 0).events[0].placed(5, 0, 0)
+    message = decode_payload(memoryview(raw))
+    assert message.delivery_annotations == {b"x": 1}
+    assert message.data == [b"body"]
+    assert message.message_annotations[b"x-opt-sequence-number"] == 5
 
 
 def test_a_batch_is_cut_into_its_events_which_take_the_batchs_key():
