@@ -8,7 +8,13 @@ from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol
 
-from service.amqp.errors import CONNECTION_FORCED, NOT_ALLOWED, UNAUTHORIZED_ACCESS, AmqpError
+from service.amqp.errors import (
+    CONNECTION_FORCED,
+    NOT_ALLOWED,
+    RESOURCE_LIMIT_EXCEEDED,
+    UNAUTHORIZED_ACCESS,
+    AmqpError,
+)
 from service.amqp.frames import HEARTBEAT, SASL_FRAME, Frame, FrameReader, ProtocolHeader, frame
 from service.amqp.performatives import (
     RECEIVER,
@@ -34,6 +40,10 @@ from service.local.event_hubs.session import OUTGOING_WINDOW, Session, SessionEr
 
 if TYPE_CHECKING:
     from service.local.event_hubs.namespace import Namespace
+
+LINGER_SECONDS = 0.1
+"""How long a socket stays after a close with an error. Closed at once while the client still sends, its system would
+answer with a reset, and the client might never read why."""
 
 CLOSING_SECONDS = 1.0
 """How long a silent client has to take the close before its socket is dropped."""
@@ -76,6 +86,8 @@ class Connection:
         self.sessions: dict[int, Session] = {}
         self.container_id = ""
         self.peer_max_frame_size = 512
+        self.partial_bytes = 0
+        """What is held of messages that are not whole yet, on all links."""
         self.closed = False
         self._wire = wire
         self._loop = asyncio.get_running_loop()
@@ -92,7 +104,9 @@ class Connection:
     # ---- bytes in
 
     def feed(self, data: bytes) -> None:
-        """Takes bytes from the client, and acts on every whole frame."""
+        """Takes bytes from the client, and acts on every whole frame; passes them over once it has closed."""
+        if self.closed:
+            return
         self._liveness.heard()
         self._reader.feed(data)
         try:
@@ -104,6 +118,12 @@ class Connection:
             _log.exception("A connection failed on what its client sent.")
             self.close(AmqpError("The server failed on this frame."))
         self.flush()
+
+    def hold(self, size: int) -> None:
+        """Counts part of a message; too many half messages at once are not served."""
+        self.partial_bytes += size
+        if self.partial_bytes > self.namespace.limits.max_partial_bytes:
+            raise AmqpError("Too many bytes of messages that are not whole.", RESOURCE_LIMIT_EXCEEDED)
 
     def lost(self) -> None:
         """The socket is gone: so is everything that hung on it."""
@@ -310,18 +330,19 @@ class Connection:
             if not self._opened:
                 self._send_open(None)
             self.send(0, Close(error.to_wire() if error else None))
-        self._finish()
+        self._finish(LINGER_SECONDS if error else 0.0)
 
     def abort(self) -> None:
         """Drops the socket without a word, as a broken network does."""
         self.closed = True
         self._wire.abort()
 
-    def _finish(self) -> None:
+    def _finish(self, linger_seconds: float = 0.0) -> None:
         self.flush()
         self.closed = True
-        if self._delayed:
-            self._loop.call_later(self.namespace.faults.delay_seconds, self._wire.close)
+        wait = max(linger_seconds, self.namespace.faults.delay_seconds if self._delayed else 0.0)
+        if wait:
+            self._loop.call_later(wait, self._wire.close)
         else:
             self._wire.close()
 

@@ -95,13 +95,17 @@ class IncomingLink(Link):
         super().__init__(session, handle, name, resource)
         self.credit = 0
         self.delivery_count = 0
-        self._parts: list[bytes] = []
-        self._size = 0
+        self._parts = bytearray()
         self._first: Transfer | None = None
 
     def opened(self) -> None:
         """Grants the first credit."""
         self._grant()
+
+    def closed(self) -> None:
+        """Gives back the room of a message that will not be completed."""
+        self.connection.partial_bytes -= len(self._parts)
+        self._parts.clear()
 
     def on_flow(self, flow: Flow) -> None:
         """A sender's flow is a wish to know; pyamqp sends one after every attach."""
@@ -111,28 +115,31 @@ class IncomingLink(Link):
     def on_transfer(self, transfer: Transfer, payload: bytes) -> None:
         """Takes a part; with the last one, the message."""
         first = self._first = self._first or transfer
-        limit = self.connection.namespace.limits.max_message_size
-        self._size += len(payload)
-        if self._size > limit:
+        limits = self.connection.namespace.limits
+        size = len(self._parts) + len(payload)
+        if size > limits.max_message_size:
             # The text is the service's, as logged by clients of all languages.
             self.detach(
                 AmqpError(
-                    f"The received message (delivery-id:{first.delivery_id}, size:{self._size} bytes) exceeds the "
-                    f"limit ({limit} bytes) currently allowed on the link.",
+                    f"The received message (delivery-id:{first.delivery_id}, size:{size} bytes) exceeds the limit "
+                    f"({limits.max_message_size} bytes) currently allowed on the link.",
                     MESSAGE_SIZE_EXCEEDED,
                 )
             )
             return
-        self._parts.append(payload)
         if transfer.more and not transfer.aborted:
+            self._parts += payload
+            self.connection.hold(len(payload))
             return
-        message = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
-        self._parts, self._size, self._first = [], 0, None
+        message = bytes(self._parts) + payload if self._parts else payload
+        self.connection.partial_bytes -= len(self._parts)
+        self._parts.clear()
+        self._first = None
         self.delivery_count = (self.delivery_count + 1) & MAX_UINT
         self.credit -= 1
         if not transfer.aborted:
             self.on_message(message, first.message_format or 0, self._settler(first, transfer))
-        if self.attached and self.credit <= self.connection.namespace.limits.link_credit // 2:
+        if self.attached and self.credit <= limits.link_credit // 2:
             self._grant()
 
     def on_message(self, message: bytes, message_format: int, settle: Callable[[object], None]) -> None:

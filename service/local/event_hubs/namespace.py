@@ -35,6 +35,8 @@ class Limits:
     """Above so much unsent, no more events are delivered to a connection."""
     max_unread_bytes: int = 8 * 1024 * 1024
     """Above so much unsent, a connection is not read any more until its client reads."""
+    max_partial_bytes: int = 32 * 1024 * 1024
+    """So much of messages that are not whole yet may one connection leave with the server."""
 
 
 @dataclass(slots=True)

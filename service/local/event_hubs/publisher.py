@@ -9,11 +9,15 @@ from service.amqp.errors import AmqpError
 from service.amqp.types import Described, ULong
 from service.local.event_hubs.events import publication
 from service.local.event_hubs.links import ACCEPTED, IncomingLink
+from service.local.event_hubs.namespace import SERVER_BUSY
 
 if TYPE_CHECKING:
     from service.local.event_hubs.hubs import Hub
     from service.local.event_hubs.partition import Partition
     from service.local.event_hubs.session import Session
+
+MAX_HELD = 10_000
+"""Messages that may wait for a frozen partition."""
 
 _REJECTED = ULong(0x25)
 
@@ -45,7 +49,10 @@ class PublisherLink(IncomingLink):
             self.hub.publish(partition, published.events)
             settle(ACCEPTED)
 
-        if partition.frozen:
+        if partition.frozen and len(partition.held) >= MAX_HELD:
+            overflow = AmqpError("The partition does not answer, and too much waits for it.", SERVER_BUSY)
+            settle(Described(_REJECTED, [overflow.to_wire()]))
+        elif partition.frozen:
             partition.held.append(publish)
         else:
             publish()

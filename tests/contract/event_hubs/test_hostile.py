@@ -15,6 +15,7 @@ from service.amqp.performatives import Attach, Begin, Close, Disposition, Flow, 
 from service.amqp.types import Described, Symbol, ULong
 from service.local.event_hubs.namespace import Limits
 from service.local.event_hubs.server import EventHubsServer
+from tests.contract.event_hubs import certificates
 from tests.contract.event_hubs.raw import RawClient
 from tests.contract.event_hubs.test_wire import EARLIEST, PARTITION, sequence
 
@@ -144,6 +145,35 @@ async def test_a_client_that_asks_and_never_reads_is_not_read_any_more():
         assert client.writer.transport.get_write_buffer_size() > 0
         client.writer.transport.abort()
     await server.stop()
+
+
+async def test_half_messages_on_many_links_cannot_fill_the_memory(server):
+    async with RawClient(server.port) as client:
+        await client.open()
+        for handle in range(40):
+            await client.attach_sender("hub/Partitions/0", handle)
+        with contextlib.suppress(ConnectionError):
+            for handle in range(40):
+                for _ in range(16):
+                    client.send(Transfer(handle, handle, b"t", 0, more=True), payload=bytes(60_000))
+                await client.writer.drain()
+        closed = (await client.expect(Close)).body
+        assert closed.error.value[0] == "amqp:resource-limit-exceeded"
+
+
+async def test_hostile_bytes_on_the_tls_port(tmp_path, caplog):
+    made = certificates.make(tmp_path)
+    server = EventHubsServer(ssl_context=made.server_context())
+    await server.start()
+    choose = random.Random(SEED)
+    for _ in range(4):
+        await asyncio.gather(*(say(server.port, mutated(choose)) for _ in range(50)))
+    async with RawClient(server.port, tls=made.client_context()) as client:
+        await client.open()
+        client.send(Close())
+        await client.expect(Close)
+    await server.stop()
+    assert not [record for record in caplog.records if record.name.startswith("service")]
 
 
 async def test_half_an_open_waits_without_holding_more_than_a_frame(server):
