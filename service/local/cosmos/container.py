@@ -43,6 +43,8 @@ class Container:
         self.ranges = RangeMap(self.rules.keys, ranges, Budget)
         self.minter = Minter(rids.of, self_link, self._next_lsn, self._next_etag, self._next_number, now)
         self._routes: dict[str, Range] = {}
+        self._gone_total = 0.0
+        self._gone_refused = 0
         self.set_throughput(throughput)
 
     @property
@@ -79,10 +81,15 @@ class Container:
 
         Requests that name an old id get 410/1002 from now on.
         """
+        before = list(self.ranges.ranges)
         if into is not None:
             self.ranges.split_into(into)
         else:
             self.ranges.split(range_id if range_id is not None else self.ranges.ranges[0].id)
+        for parent in before:
+            if parent not in self.ranges.ranges:
+                self._gone_total += parent.budget.total
+                self._gone_refused += parent.budget.refused
         self._routes.clear()
         self.set_throughput(self.throughput)
         return [r.id for r in self.ranges.ranges]
@@ -94,13 +101,17 @@ class Container:
             one.budget.rate = request_units / len(self.ranges.ranges)
         self.journal.changed()
 
-    def throttle_range(self, range_id: str, on: bool = True) -> None:
-        """Answer 429 for everything on one range, until it is taken back."""
-        self.ranges.by_id(range_id).budget.blocked = on
+    def throttle_range(self, range_id: str, on: bool = True, *, retry_after_ms: int = 1000) -> None:
+        """Answer 429 with this wait for everything on one range, until it is taken back."""
+        self.ranges.by_id(range_id).budget.blocked_ms = max(1, retry_after_ms) if on else 0
 
     def request_units(self) -> float:
-        """What all operations have cost so far."""
-        return round(sum(one.budget.total for one in self.ranges.ranges), 2)
+        """What all operations have cost so far, those on ranges that were split since included."""
+        return round(self._gone_total + sum(one.budget.total for one in self.ranges.ranges), 2)
+
+    def throttled(self) -> int:
+        """How many requests and operations have got a 429 so far."""
+        return self._gone_refused + sum(one.budget.refused for one in self.ranges.ranges)
 
     # For the wire
 

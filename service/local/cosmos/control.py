@@ -5,7 +5,7 @@ All under `/containers/<database>/<container>/`, JSON in and out:
     POST   faults      {"status": 503, "count": 2, "scope": "request"}, {"drop": "after"}, {"delay_seconds": 1.5}
     DELETE faults
     POST   split       {"into": 6} or {"range_id": "0"}
-    POST   throttle    {"range_id": "0", "on": true}
+    POST   throttle    {"range_id": "0", "on": true, "retry_after_ms": 1000}
     POST   throughput  {"request_units": 4000}
     GET    ranges      ids, bounds and what each has spent
     GET    writes      the write log, the last 1000 entries
@@ -114,7 +114,10 @@ def _split(container: Container, given: dict[str, Any]) -> object:
 
 
 def _throttle(container: Container, given: dict[str, Any]) -> object:
-    container.throttle_range(str(given.get("range_id")), on=bool(given.get("on", True)))
+    wait = given.get("retry_after_ms", 1000)
+    if isinstance(wait, bool) or not isinstance(wait, int):
+        raise BadRequest("The wait, retry_after_ms, is a whole number.")
+    container.throttle_range(str(given.get("range_id")), on=bool(given.get("on", True)), retry_after_ms=wait)
     return {}
 
 

@@ -66,6 +66,11 @@ class Listener:
             response = error_response(TOO_LARGE) if close else await self._answer(self._request(raw, body))
         except CosmosError as error:
             response = error_response(error)
+        except ConnectionError:
+            response = None  # the client is gone: nobody is there to answer
+        except web.RequestPayloadError as error:
+            close = True
+            response = error_response(BadRequest(f"The body of the request cannot be read. {str(error)[:100]}"))
         except web.HTTPRequestEntityTooLarge:
             close = True
             response = error_response(TOO_LARGE)

@@ -59,19 +59,26 @@ class Budget:
     spent: float = 0.0
     total: float = 0.0
     """All that was ever spent, for figures."""
-    blocked: bool = False
-    """Throttled by hand, whatever was spent."""
+    refused: int = 0
+    """How often it has said no, for figures."""
+    blocked_ms: int = 0
+    """Throttled by hand, whatever was spent: the wait that it tells."""
     _window: int = field(default=0)
 
     @property
     def limited(self) -> bool:
         """Whether it can ever say no."""
-        return self.blocked or self.rate > 0
+        return self.blocked_ms > 0 or self.rate > 0
 
     def wait_ms(self, now: float) -> int:
         """0 if there is something left to spend at `now`, else how long until there is."""
-        if self.blocked:
-            return int(WINDOW_SECONDS * 1000)
+        wait = self._wait_ms(now)
+        self.refused += wait > 0
+        return wait
+
+    def _wait_ms(self, now: float) -> int:
+        if self.blocked_ms:
+            return self.blocked_ms
         if not self.rate:
             return 0
         window = int(now / WINDOW_SECONDS)

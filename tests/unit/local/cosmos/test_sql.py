@@ -105,6 +105,10 @@ def test_where_keeps_what_it_should(where, ids):
         ("SELECT VALUE (SELECT VALUE COUNT(1) FROM t IN c.tags) FROM c WHERE c.id = '2'", [2]),
         ("SELECT VALUE r.id FROM root r WHERE r.n = 1", ["1"]),
         ("SELECT VALUE SUBSTRING(c.s, 0, 3) FROM c WHERE c.id = '0'", ["Str"]),
+        (
+            "SELECT VALUE ROUND(ST_DISTANCE({type: 'Point', coordinates: [0, 0]}, {type: 'Point', coordinates: [0, 1]}))",
+            [111195],
+        ),
         ("SELECT VALUE c.id FROM c WHERE c.id = 'it''s' -- a comment", []),
     ],
 )
@@ -159,7 +163,7 @@ def test_what_is_no_query_is_400_and_never_worse(text):
 @pytest.mark.parametrize(
     "text",
     [
-        "SELECT DISTINCT TOP 3 c['a b'].x AS \"odd name\" FROM c JOIN t IN c.tags WHERE (c.a = 1 OR NOT c.b) AND c.n IN (1)",
+        "SELECT DISTINCT TOP 3 c['a b'].x AS \"y z\" FROM c JOIN t IN c.tags WHERE c.a OR (NOT c.b AND c.n IN (1))",
         "SELECT VALUE {'a': [1, null, undefined, -c.x]} FROM c WHERE c.x BETWEEN 1 AND 2 ORDER BY c.x DESC, c.y ASC",
         "SELECT c.key, COUNT(1) AS n FROM c WHERE c.s LIKE 'a!%' ESCAPE '!' GROUP BY c.key",
         "SELECT * FROM c WHERE EXISTS(SELECT VALUE t FROM t IN c.tags WHERE t = @x) OFFSET 1 LIMIT 2",
