@@ -1,7 +1,9 @@
 """The service as a process: signals, ops pages, and the worker or workers between them."""
 
 import asyncio
+import contextlib
 import sys
+from collections.abc import AsyncIterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -9,11 +11,13 @@ from typing import Any
 import structlog
 
 from service.config import Settings, load
+from service.endpoints import AzureEndpoints
 from service.errors import BadSettings
 from service.ops.http import OpsPages
+from service.ops.telemetry import Telemetry
 from service.signals import stop_signals
 from service.supervisor import Supervisor
-from service.worker import Worker
+from service.worker import WHOLE, Worker
 
 log = structlog.get_logger()
 
@@ -27,12 +31,13 @@ async def run(settings: Settings, env_file: Path | None = None) -> None:
 
 
 async def _run_alone(settings: Settings, env_file: Path | None) -> None:
-    worker = Worker(settings)
-    with stop_signals(lambda: _reload(worker, env_file)) as stop:
-        async with _pages(worker).serving(settings.http_host, settings.http_port) as port:
-            log.info("started", host=worker.host, status=f"http://{settings.http_host}:{port}/status")
-            await worker.run(stop)
-            log.info("stopped", host=worker.host)
+    async with (
+        _worker(settings, env_file, WHOLE) as (worker, pages, stop),
+        pages.serving(settings.http_host, settings.http_port) as port,
+    ):
+        log.info("started", host=worker.host, status=f"http://{settings.http_host}:{port}/status")
+        await worker.run(stop)
+        log.info("stopped", host=worker.host)
 
 
 async def _run_workers(settings: Settings, env_file: Path | None) -> None:
@@ -47,15 +52,13 @@ async def _run_workers(settings: Settings, env_file: Path | None) -> None:
 
 async def run_worker(settings: Settings, env_file: Path | None = None) -> None:
     """One of several workers: told its share by the supervisor through standard input; see `supervisor.py`."""
-    worker = Worker(settings, share=Fraction(0))
-    with stop_signals(lambda: _reload(worker, env_file)) as stop:
-        async with _pages(worker).serving("127.0.0.1", 0) as port:
-            print(f"port {port}", flush=True)  # noqa: T201 - the supervisor waits for it
-            listening = asyncio.create_task(_take_shares(worker, stop))
-            try:
-                await worker.run(stop)
-            finally:
-                listening.cancel()
+    async with _worker(settings, env_file, Fraction(0)) as (worker, pages, stop), pages.serving("127.0.0.1", 0) as port:
+        print(f"port {port}", flush=True)  # noqa: T201 - the supervisor waits for it
+        listening = asyncio.create_task(_take_shares(worker, stop))
+        try:
+            await worker.run(stop)
+        finally:
+            listening.cancel()
 
 
 async def _take_shares(worker: Worker, stop: asyncio.Event) -> None:
@@ -68,14 +71,26 @@ async def _take_shares(worker: Worker, stop: asyncio.Event) -> None:
     stop.set()
 
 
-def _pages(worker: Worker) -> OpsPages:
+@contextlib.asynccontextmanager
+async def _worker(
+    settings: Settings, env_file: Path | None, share: Fraction
+) -> AsyncIterator[tuple[Worker, OpsPages, asyncio.Event]]:
+    """A worker with its instruments, its pages, and the event that signals set."""
+    worker = Worker(settings, AzureEndpoints(settings), share=share)
+    telemetry = Telemetry(worker.status, host=worker.host)
+    worker.watched_by(telemetry)
+
     async def status() -> dict[str, Any]:
         return worker.status()
 
     async def metrics() -> tuple[bytes, str]:
-        return worker.telemetry.prometheus()
+        return telemetry.prometheus()
 
-    return OpsPages(status=status, not_ready=worker.not_ready, metrics=metrics)
+    with stop_signals(lambda: _reload(worker, env_file)) as stop:
+        try:
+            yield worker, OpsPages(status=status, not_ready=worker.not_ready, metrics=metrics), stop
+        finally:
+            await asyncio.to_thread(telemetry.close)
 
 
 def _reload(worker: Worker, env_file: Path | None) -> None:

@@ -6,17 +6,16 @@ import socket
 import uuid
 from collections import deque
 from collections.abc import Coroutine
-from contextlib import AsyncExitStack
 from fractions import Fraction
 from random import Random
 from typing import Any
 
 import structlog
-from azure.identity.aio import DefaultAzureCredential
 
 from service import options
-from service.clock import uptime
+from service.clock import Clock, uptime
 from service.config import Settings
+from service.endpoints import AnySink, Endpoints
 from service.errors import SetupFault
 from service.flow.backlog import Backlog
 from service.flow.checkpointer import Checkpointer
@@ -25,20 +24,11 @@ from service.flow.slots import Slots
 from service.ops.progress import progress_line
 from service.ops.status import status
 from service.ops.telemetry import Telemetry
-from service.sink.container import Refused
-from service.sink.cosmos import CosmosContainer
-from service.sink.dead_letters import BlobDeadLetters
-from service.sink.dry_run import DryRunSink
 from service.sink.record import Decoder
-from service.sink.sink import Sink
-from service.source.connect import connect_blobs, connect_hub
 from service.source.leases import Ownership
-from service.source.memory_leases import MemoryLeases, MemoryStorage
 from service.source.processor import Processor
-from service.source.store import LeaseStore
 
 log = structlog.get_logger()
-AnySink = Sink | DryRunSink
 
 FATAL_SECONDS = 8.0
 """What is left for last checkpoints and for releasing the leases when the process ends because it must."""
@@ -50,22 +40,32 @@ REPORT_SECONDS = 5.0
 class Worker:
     """One process of the replica: one host, one sink, one set of slots."""
 
-    def __init__(self, settings: Settings, share: Fraction = WHOLE) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        endpoints: Endpoints,
+        *,
+        share: Fraction = WHOLE,
+        host: str = "",
+        clock: Clock = uptime,
+        random: Random | None = None,
+    ) -> None:
         self._settings = settings
+        self._endpoints = endpoints
+        self._clock = clock
+        self._random = random or Random()  # noqa: S311 - jitter
         self._share = share
         """Of the replica's rate and limits; the supervisor says which, where there are several workers."""
         self._rate_limit = settings.eventhub_ratelimit
         # Named anew at every start: a host that comes back is another host, with leases of its own.
-        self.host = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+        self.host = host or f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
         self._loop = asyncio.get_running_loop()
         self._began = self._loop.time()
-        self._identity = DefaultAzureCredential()
-        """Asked for tokens only where no connection string is given."""
         self._flows: dict[str, PartitionFlow] = {}
         self._processor: Processor | None = None
         self._slots = Slots(self._allowed_rate())
-        self.telemetry = Telemetry(self.status, host=self.host)
-        self._intake = Intake(completed=self.telemetry.completed, closed=self._closed)
+        self._telemetry: Telemetry | None = None
+        self._intake = Intake(closed=self._closed)
         self._backlog = Backlog(
             options.backlog(settings, share), lambda: (flow.worklist for flow in self._flows.values())
         )
@@ -79,32 +79,28 @@ class Worker:
     async def run(self, stop: asyncio.Event) -> None:
         """Consume until `stop` is set; then drain, checkpoint and release within SHUTDOWN_DEADLINE."""
         settings = self._settings
-        async with AsyncExitStack() as parts:
-            parts.push_async_callback(asyncio.to_thread, self.telemetry.close)
-            parts.push_async_callback(self._identity.close)
-            opened = await self._reach_cosmos(parts, stop)
-            if opened is None:
+        try:
+            sink = self._sink = await self._reach_cosmos(stop)
+            if sink is None:
                 return
-            sink = self._sink = opened
-            hub = connect_hub(options.hub(settings), options.receiver(settings))
-            parts.push_async_callback(hub.close)
-            leases = self._lease_store()
-            parts.push_async_callback(leases.close)
+            namespace, hub_name = self._endpoints.hub_name
             processor = self._processor = Processor(
-                hub,
-                leases,
+                self._endpoints.hub(),
+                self._endpoints.leases(),
                 self._flow_for,
                 options.processor(settings),
                 host=self.host,
-                namespace=hub.namespace,
-                hub_name=hub.name,
+                namespace=namespace,
+                hub_name=hub_name,
                 group=settings.eventhub_consumergroup,
-                clock=uptime,
-                random=Random(),  # noqa: S311 - jitter
+                clock=self._clock,
+                random=self._random,
             )
             checkpointer = Checkpointer(self._flows.values, settings.checkpoint_interval)
             beside = [sink.run(), checkpointer.run(), self._backlog.run(), self._report()]
             await self._until_stopped(processor, beside, stop)
+        finally:
+            await self._endpoints.close()
 
     async def _until_stopped(
         self, processor: Processor, beside: list[Coroutine[Any, Any, None]], stop: asyncio.Event
@@ -130,7 +126,7 @@ class Worker:
                 each.cancel()
             await asyncio.gather(*everything, return_exceptions=True)
 
-    async def _reach_cosmos(self, parts: AsyncExitStack, stop: asyncio.Event) -> AnySink | None:
+    async def _reach_cosmos(self, stop: asyncio.Event) -> AnySink | None:
         """Open the sink, however long it takes; None when told to stop before."""
         settings = self._settings
         waiting = asyncio.create_task(stop.wait())
@@ -138,7 +134,7 @@ class Worker:
         try:
             while not stop.is_set():
                 try:
-                    sink = await self._open_sink(parts)
+                    sink = await self._endpoints.open_sink()
                 except SetupFault as fault:
                     if str(fault) != self._fault:
                         log.error("cosmos is not usable; trying again", fault=str(fault))
@@ -154,29 +150,6 @@ class Worker:
         finally:
             waiting.cancel()
         return None
-
-    def _lease_store(self) -> LeaseStore:
-        settings = self._settings
-        if not settings.cosmos_write:
-            return MemoryLeases(MemoryStorage(uptime, settings.lease_duration))
-        blobs = connect_blobs(settings.blob_container or "", **options.blob_account(settings))
-        return options.lease_store(settings, blobs)
-
-    async def _open_sink(self, parts: AsyncExitStack) -> AnySink:
-        settings = self._settings
-        container = CosmosContainer(options.cosmos(settings, self._identity))
-        try:
-            definition = await container.describe()
-            ranges = await container.read_ranges()
-        except Refused as refused:
-            await container.close()
-            raise SetupFault(f"Cosmos did not tell the ranges of the container ({refused}); tried again.") from None
-        parts.push_async_callback(container.close)
-        if not settings.cosmos_write:
-            return DryRunSink(definition)
-        letters = options.dead_letters(settings, self._identity)
-        parts.push_async_callback(letters.close)
-        return Sink(container, definition, ranges, BlobDeadLetters(letters), options.sink(settings))
 
     def _flow_for(self, ownership: Ownership) -> PartitionFlow:
         assert self._sink is not None  # noqa: S101 - the processor starts after it
@@ -200,6 +173,11 @@ class Worker:
         partitions = self._processor.statistics().partitions_in_hub if self._processor else 0
         owned = sum(1 for flow in self._flows.values() if flow.ownership.holds())
         return Fraction(self._rate_limit * owned, partitions) if partitions else Fraction(0)
+
+    def watched_by(self, telemetry: Telemetry) -> None:
+        """Keep these instruments fed."""
+        self._telemetry = telemetry
+        self._intake.completed = telemetry.completed
 
     def set_rate_limit(self, records_per_second: int) -> None:
         """Take another EVENTHUB_RATELIMIT from now on."""
@@ -260,7 +238,8 @@ class Worker:
             seconds += 1
             committed = self._sink.statistics().committed if self._sink else 0
             self._slots.set_rate(self._allowed_rate())
-            self.telemetry.refresh()
+            if self._telemetry is not None:
+                self._telemetry.refresh()
             self._samples.append((self._loop.time(), committed))
             while len(self._samples) > REPORT_SECONDS:
                 self._samples.popleft()

@@ -18,6 +18,7 @@ ACCOUNT_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1
 START_SECONDS = 60
 """Azurite answers after 2 to 3 s on a quiet machine; a busy one may take many times that."""
 STOP_SECONDS = 10
+"""For what it keeps on disk. In memory there is nothing to save: it is not waited for while clients stay connected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ class Azurite:
             return
         process.terminate()
         try:
-            await asyncio.wait_for(process.wait(), STOP_SECONDS)
+            await asyncio.wait_for(process.wait(), STOP_SECONDS if self._data else 0.5)
         except TimeoutError:
             process.kill()
             await process.wait()

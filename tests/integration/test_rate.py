@@ -1,0 +1,95 @@
+"""The rate of whole processes: one, several workers, several hosts."""
+
+import signal
+import time
+
+from tests.support.stack import until
+
+SECONDS = 10
+
+
+def used(process):
+    return (process.status() or {"slots": {"used": 0}})["slots"]["used"]
+
+
+def measured(*processes):
+    """Slots used per second by all of them together, over SECONDS."""
+    before, began = sum(map(used, processes)), time.monotonic()
+    time.sleep(SECONDS)
+    return (sum(map(used, processes)) - before) / (time.monotonic() - began)
+
+
+def test_one_process_takes_exactly_its_rate(make_stack, sluice, preload):
+    stack = make_stack()
+    preload(stack, 15_000)
+    process = sluice("run", "--env-file", str(stack.env_file), EVENTHUB_RATELIMIT=955)
+    until(lambda: used(process) > 2000, 60, "under way", process=process)
+    assert abs(measured(process) - 955) < 955 * 0.02
+
+
+def test_two_workers_take_the_rate_of_one_replica_and_are_seen_as_one(make_stack, sluice, preload):
+    stack = make_stack()
+    preload(stack, 16_000)
+    process = sluice("run", "--env-file", str(stack.env_file), EVENTHUB_RATELIMIT=800, WORKERS=2, LEASE_RENEW="2s")
+
+    def balanced():
+        status = process.status()
+        return status and len(status.get("partitions", [])) == 4 and len(status["hosts"]) == 2 and used(process) > 1500
+
+    until(balanced, 60, "both at work", process=process)
+    assert abs(measured(process) - 800) < 800 * 0.02
+    status = process.status()
+    assert [row["id"] for row in status["partitions"]] == ["0", "1", "2", "3"]
+    page = process.get("/metrics")[1].decode()
+    committed = next(line for line in page.splitlines() if line.startswith("sluice_records_committed_total"))
+    assert float(committed.split()[1]) >= status["records"]["committed"]
+    until(lambda: process.records()["committed"] == 16_000, 60, "all committed", process=process)
+    assert process.stop() == 0
+    assert len(stack.documents()) == 16_000
+
+
+def test_a_crashed_worker_is_started_again(make_stack, sluice, preload):
+    import psutil
+
+    stack = make_stack()
+    settings = {"WORKERS": 2, "LEASE_DURATION": "15s", "LEASE_RENEW": "2s"}
+    process = sluice("run", "--env-file", str(stack.env_file), **settings)
+    until(lambda: process.status() and len(process.status().get("hosts", [])) == 2, 60, "two workers", process=process)
+    victim = psutil.Process(process.process.pid).children()[0]
+    victim.send_signal(signal.SIGKILL)
+    until(lambda: "started again" in process.output(), 30, "noticed", process=process)
+    preload(stack, 2_000)
+    until(lambda: len(stack.documents()) == 2_000, 60, "all documents", every=0.3, process=process)
+    until(lambda: len(process.status()["hosts"]) == 2, 30, "two again", process=process)
+
+
+def test_two_hosts_in_fleet_scope_share_one_rate(make_stack, sluice, preload):
+    stack = make_stack()
+    preload(stack, 40_000)
+    settings = {"EVENTHUB_RATELIMIT": 1000, "EVENTHUB_RATELIMIT_SCOPE": "fleet", "LEASE_RENEW": "2s"}
+    first = sluice("run", "--env-file", str(stack.env_file), **settings)
+    until(lambda: used(first) > 1000, 60, "the first at work", process=first)
+    second = sluice("run", "--env-file", str(stack.env_file), **settings)
+
+    def balanced():
+        held = [len((process.status() or {"partitions": []})["partitions"]) for process in (first, second)]
+        return held == [2, 2]
+
+    until(balanced, 60, "two and two", process=second)
+    already = used(second)
+    until(lambda: used(second) > already + 500, 30, "the second at work", process=second)
+    rate = measured(first, second)
+    assert rate <= 1000 * 1.02
+    assert rate >= 1000 * 0.97
+
+
+def test_sighup_takes_the_new_rate_from_the_file(make_stack, sluice, preload):
+    stack = make_stack()
+    preload(stack, 20_000)
+    stack.env_file.write_text(stack.env_file.read_text() + "EVENTHUB_RATELIMIT=100\n")
+    process = sluice("run", "--env-file", str(stack.env_file))
+    until(lambda: used(process) > 200, 60, "under way", process=process)
+    stack.env_file.write_text(stack.env_file.read_text().replace("RATELIMIT=100", "RATELIMIT=2000"))
+    process.signal(signal.SIGHUP)
+    until(lambda: process.status()["rate_limit"] == 2000, 10, "the new rate", process=process)
+    until(lambda: used(process) > 4000, 20, "faster", process=process)
