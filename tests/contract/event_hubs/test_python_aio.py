@@ -102,10 +102,8 @@ async def test_a_higher_epoch_steals_and_the_old_reader_is_told(server, reading)
             assert isinstance(error, ConnectionLostError)
             assert error.error == "link:stolen"
             assert [receiver.epoch for receiver in server.control.receivers()] == [2]
-            async with reading(partition_id="0", owner_level=1) as late:
-                assert (await late.failure()).error == "link:stolen"
-            async with reading(partition_id="0") as without:
-                assert (await without.failure()).error == "link:stolen"
+            async with reading(partition_id="0", owner_level=1) as late, reading(partition_id="0") as without:
+                assert (await late.failure()).error == (await without.failure()).error == "link:stolen"
             assert new.error is None
 
 

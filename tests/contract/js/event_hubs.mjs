@@ -83,5 +83,5 @@ const commands = {
 };
 
 const { command, ...args } = JSON.parse(process.argv[2]);
-console.log(JSON.stringify(await commands[command](args)));
-process.exit(0); // the SDK leaves timers behind
+const answer = JSON.stringify(await commands[command](args));
+process.stdout.write(`${answer}\n`, () => process.exit(0)); // the SDK leaves timers behind
