@@ -97,7 +97,7 @@ class DiskAccount(Account):
         for change in read_journal(path):
             lines += 1
             _replay(container, change)
-        if lines > 2 * len(container.store) or not _ends_well(path):
+        if lines > 2 * len(container.store) + 1 or not _ends_well(path):
             _rewrite(path, container)
         container.journal = self.open_journal(database, properties)
         database.containers[container.id] = container
@@ -108,6 +108,9 @@ def _replay(container: Container, change: Mapping[str, Any]) -> None:
         partition_key, document_id = change["x"]
         container.store.delete((partition_key, document_id))
         container.store.lsn += 1
+        return
+    if "c" in change:
+        container.store.lsn, container.store.numbers, container.store.etags = change["c"]
         return
     components, number, lsn = change["k"]
     body, rules, store = change["d"], container.rules, container.store
@@ -125,6 +128,7 @@ def _rewrite(path: Path, container: Container) -> None:
     temporary = path.with_suffix(".new")
     temporary.unlink(missing_ok=True)
     journal = FileJournal(temporary, lambda: None)
+    journal.counters(container.store.lsn, container.store.numbers, container.store.etags)
     for document in container.store.in_order():
         journal.put(document)
     journal.close()

@@ -53,6 +53,10 @@ class FileJournal(Journal):
         """A document was removed."""
         self._pending.append(orjson.dumps({"x": name}) + b"\n")
 
+    def counters(self, lsn: int, numbers: int, etags: int) -> None:
+        """How far the counters have come: what they gave to documents that are gone must not be given again."""
+        self._pending.append(orjson.dumps({"c": [lsn, numbers, etags]}) + b"\n")
+
     def changed(self) -> None:
         """The properties, ranges or throughput of the container have changed."""
         self._changed()
@@ -65,9 +69,10 @@ class FileJournal(Journal):
             self._pending.clear()
 
     def close(self) -> None:
-        """Nothing more will come."""
-        self.flush()
-        self._file.close()
+        """Nothing more will come; a second time does nothing."""
+        if not self._file.closed:
+            self.flush()
+            self._file.close()
 
     def discard(self) -> None:
         """The container is gone: its file goes too."""

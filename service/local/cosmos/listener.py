@@ -83,11 +83,24 @@ class Listener:
     def _request(self, raw: web.BaseRequest, body: bytes) -> Request:
         path = raw.raw_path.partition("?")[0].strip("/")
         segments = tuple(unquote(part) for part in path.split("/")) if path else ()
-        if any("\x00" in segment for segment in segments):
+        if not all(_is_text(segment) and "\x00" not in segment for segment in segments):
             raise BadRequest("The path of the request is invalid.")
+        if not all(_is_text(value) for value in raw.headers.values()):
+            raise BadRequest("A header of the request is not valid UTF-8.")
         scheme = "https" if self._secure else "http"
         host = raw.headers.get("Host") or f"127.0.0.1:{self.port}"
         return Request(raw.method, segments, raw.headers, body, f"{scheme}://{host}/", self._secure)
+
+
+def _is_text(value: str) -> bool:
+    """Whether it can be written as UTF-8 again: aiohttp keeps other bytes as lone surrogates."""
+    if value.isascii():
+        return True
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 class _Server(web.Server):

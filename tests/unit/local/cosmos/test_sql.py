@@ -106,7 +106,7 @@ def test_where_keeps_what_it_should(where, ids):
         ("SELECT VALUE r.id FROM root r WHERE r.n = 1", ["1"]),
         ("SELECT VALUE SUBSTRING(c.s, 0, 3) FROM c WHERE c.id = '0'", ["Str"]),
         (
-            "SELECT VALUE ROUND(ST_DISTANCE({type: 'Point', coordinates: [0, 0]}, {type: 'Point', coordinates: [0, 1]}))",
+            "SELECT VALUE ROUND(ST_DISTANCE({type:'Point', coordinates:[0,0]}, {type:'Point', coordinates:[0,1]}))",
             [111195],
         ),
         ("SELECT VALUE c.id FROM c WHERE c.id = 'it''s' -- a comment", []),
