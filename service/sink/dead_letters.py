@@ -33,14 +33,12 @@ _TIMEOUT_SECONDS: Final = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """A record that can never be committed."""
+    """A record that can never be committed: its event, and which of its records it is."""
 
     hub: Hub
     partition: PartitionId
     event: Event
     index: int
-    part: bytes
-    """The record's own part of the body, where its event holds several; empty where the whole body is meant."""
     reason: str
     status: int
     """Cosmos' own status, or 0 where it was never asked."""
@@ -57,8 +55,8 @@ class DeadLetterBox(Protocol):
         """Durable on return. Raises Retry if not all could be kept for now: call again with the same sequence then."""
 
 
-def letter_line(letter: Letter) -> bytes:
-    """One line of a blob."""
+def letter_line(letter: Letter, *, with_body: bool = True) -> bytes:
+    """One line of a blob. The body is the whole event's; of several letters of one event only the first needs it."""
     event = letter.event
     fields: dict[str, Any] = {
         "namespace": letter.hub.namespace,
@@ -73,8 +71,7 @@ def letter_line(letter: Letter) -> bytes:
         "properties": {_plain(name): _plain(value) for name, value in event.properties.items()},
         "content_type": event.content_type,
         "content_encoding": event.content_encoding,
-        "body": base64.b64encode(letter.part or event.body).decode(),
-        "whole": not letter.part,
+        "body": base64.b64encode(event.body).decode() if with_body else None,
         "reason": letter.reason,
         "status": letter.status,
         "sub_status": letter.sub_status,
@@ -209,10 +206,13 @@ class _AppendBlob:
 
 def _plan(letters: Sequence[Letter]) -> deque[tuple[str, bytes]]:
     lines: dict[str, list[bytes]] = {}
+    bodies: set[tuple[str, int]] = set()
     for letter in letters:
         hub = letter.hub
         place = f"{hub.namespace}/{hub.name}/{hub.group}/{letter.partition}/{letter.at:%Y/%m/%d/%H}"
-        lines.setdefault(place, []).append(letter_line(letter))
+        event = place, letter.event.sequence
+        lines.setdefault(place, []).append(letter_line(letter, with_body=event not in bodies))
+        bodies.add(event)
     return deque((place, chunk) for place, texts in lines.items() for chunk in _chunks(texts))
 
 

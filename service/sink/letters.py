@@ -45,13 +45,11 @@ class LetterDesk:
     def add(self, entry: Entry, reason: str, status: int, sub_status: int) -> None:
         """A record that can never be committed."""
         item, record = entry.pending.item, entry.record
-        several = len(entry.pending.entries) > 1
         letter = Letter(
             item.ownership.hub,
             item.ownership.partition,
             item.event,
             record.index,
-            record.body if several else b"",
             reason,
             status,
             sub_status,

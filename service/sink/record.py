@@ -56,7 +56,7 @@ class Record:
     """The partition key as the bulk protocol wants it: a JSON array inside a JSON string."""
     effective_key: EffectiveKey = 0
     body: bytes = b""
-    """The document with its stamp. For POISON: the record's own part of its event, if that is not the whole."""
+    """The document with its stamp."""
     stamp: Stamp | None = None
     """Only where guarded writes were asked for: the order of this record among all of its document."""
     reason: str = ""
@@ -182,29 +182,29 @@ class Decoder:
 
     def _transformed(self, transform: Transform, event: Event, body: bytes, place: _Place) -> list[Record]:
         records: list[Record] = []
-        for document, text in [(orjson.loads(body), body)] if self._single else self._elements(body):
+        for document, _ in [(orjson.loads(body), body)] if self._single else self._elements(body):
             try:
                 made = transform(document, event, place.partition)
             except Exception as fault:  # noqa: BLE001 - the user's code may raise anything; it must not stop the others
                 reason = f"the transform raised {type(fault).__name__}: {fault}"[:1000]
-                records.append(Record(Operation.POISON, len(records), body=text, reason=reason))
+                records.append(Record(Operation.POISON, len(records), reason=reason))
                 continue
             for one in made:
-                records.append(self._made(one, text, len(records), place))
+                records.append(self._made(one, len(records), place))
         return records or [DROPPED]
 
-    def _made(self, document: Any, source: bytes, index: int, place: _Place) -> Record:  # noqa: ANN401 - any JSON
+    def _made(self, document: Any, index: int, place: _Place) -> Record:  # noqa: ANN401 - any JSON
         try:
             text = orjson.dumps(document)
         except TypeError as fault:
             reason = f"what the transform gave back is not JSON: {fault}"
-            return Record(Operation.POISON, index, body=source, reason=reason)
+            return Record(Operation.POISON, index, reason=reason)
         return self._record(document, text, index, place)
 
     def _record(self, document: Any, text: bytes, index: int, place: _Place) -> Record:  # noqa: ANN401 - any JSON
         if type(document) is not dict:
             reason = f"the record is {_kind(document)}, not an object"
-            return Record(Operation.POISON, index, body=text, reason=reason)
+            return Record(Operation.POISON, index, reason=reason)
         try:
             if self._id_in_body:
                 document_id = check_id(document.get("id", MISSING), "/id")
@@ -229,7 +229,7 @@ class Decoder:
             if len(body) > MAX_DOCUMENT_BYTES:
                 raise_too_large(body)
         except Undecodable as fault:
-            return Record(Operation.POISON, index, body=text, reason=str(fault))
+            return Record(Operation.POISON, index, reason=str(fault))
         return Record(Operation.UPSERT, index, document_id, key, effective, body, stamp)
 
     def _other_id(self, document: dict[str, Any], place: _Place, index: int) -> str:

@@ -35,6 +35,9 @@ log = structlog.get_logger(__name__)
 
 # One by one, a range may have as many requests in flight as a batch has records.
 _SINGLE_IN_FLIGHT: Final = 100
+# A range is only used up if more waits for it than this. A few updates of one document, each after the other, are slow
+# for another reason, and what was accepted of them says nothing about what the range sells.
+_PRESSING: Final = 10
 
 
 class Completions(Protocol):
@@ -116,6 +119,8 @@ class Sender:
             return next_at
         at_once = self.hurried or not self.bulk
         for lane in self._lanes.by_range.values():
+            if not self.bulk:
+                lane.concurrency.most = _SINGLE_IN_FLIGHT
             while (due := lane.due_at(now, at_once=at_once)) <= now:
                 most = self._options.batch.max_records if self.bulk else 1
                 entries = lane.take(self._budget.batch_limit(most, lane.pace.unit_cost))
@@ -294,8 +299,9 @@ class Sender:
         self._counts.retried[429] += len(entries)
         wait = (self._options.retry_wait_seconds if wait is None else wait) * self._jitter()
         lane.not_before = max(lane.not_before, now + wait)
-        lane.pace.refused(now, wait)
-        lane.concurrency.refused(now)
+        if len(entries) + len(lane.ready) >= _PRESSING:
+            lane.pace.refused(now, wait)
+            lane.concurrency.refused(now)
         if self._lanes.by_range.get(lane.range_id) is lane:
             lane.put_back(entries)
         else:

@@ -1,4 +1,4 @@
-"""A Cosmos container in memory, behind the sink's own protocol: with ranges, throttling, splits and faults by chance."""
+"""A Cosmos container in memory, behind the sink's own protocol: ranges, throttling, splits, and faults by chance."""
 
 import asyncio
 from collections import Counter

@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from random import Random
 
@@ -99,7 +99,7 @@ class Feeder:
 
     async def drain(self, items: Sequence[MemoryItem] | None = None, poll_seconds: float = 0.05) -> None:
         for item in self.items if items is None else items:
-            while not item.done:
+            while not item.done:  # noqa: ASYNC110 - an item knows no loop
                 await asyncio.sleep(poll_seconds)
 
     def outcomes(self) -> Counter[Outcome]:
@@ -117,7 +117,5 @@ async def running(container, box=None, options: SinkOptions | None = None, seed:
         yield sink
     finally:
         task.cancel()
-        try:
+        with suppress(asyncio.CancelledError):
             await task
-        except asyncio.CancelledError:
-            pass
