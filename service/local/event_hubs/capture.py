@@ -37,6 +37,8 @@ class CaptureSettings:
     skip_empty_archives: bool = False
     namespace: str = "local"
     name_format: str = NAME_FORMAT
+    ca_file: str = ""
+    """Certificates to trust instead of the system's."""
 
 
 @dataclass(slots=True)
@@ -64,7 +66,10 @@ class Capture:
     async def start(self) -> None:
         """Makes the container if need be, and begins."""
         self._container = ContainerClient.from_connection_string(
-            self.settings.connection_string, self.settings.container, retry_total=0
+            self.settings.connection_string,
+            self.settings.container,
+            retry_total=0,
+            connection_verify=self.settings.ca_file or True,
         )
         with contextlib.suppress(ResourceExistsError):
             await self._container.create_container()

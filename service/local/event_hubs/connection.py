@@ -46,7 +46,7 @@ LINGER_SECONDS = 0.1
 answer with a reset, and the client might never read why."""
 
 CLOSING_SECONDS = 1.0
-"""How long a silent client has to take the close before its socket is dropped."""
+"""How long a client has to take what was written last before its socket is dropped."""
 
 _log = logging.getLogger(__name__)
 
@@ -98,6 +98,7 @@ class Connection:
         self._delayed: deque[bytes] = deque()
         self._flushing = self._delivering = self._paused = self._reading_paused = False
         self._expiry: asyncio.TimerHandle | None = None
+        self._ending: list[asyncio.TimerHandle] = []
         self._liveness = Liveness(namespace.limits.idle_timeout_seconds, self._on_silence)
         namespace.connections.add(self)
 
@@ -129,13 +130,10 @@ class Connection:
         """The socket is gone: so is everything that hung on it."""
         self.closed = True
         self.namespace.connections.discard(self)
-        self._liveness.stop()
         self._delayed.clear()
-        if self._expiry is not None:
-            self._expiry.cancel()
-        for session in list(self.sessions.values()):
-            session.close()
-        self.sessions.clear()
+        for timer in self._ending:
+            timer.cancel()
+        self._release()
 
     def writing_paused(self) -> None:
         """The client reads more slowly than the server writes: deliveries stop."""
@@ -217,6 +215,8 @@ class Connection:
             refusal = None
         except AmqpError as error:
             link, refusal = None, error
+        if link is not None:
+            session.links[attach.handle] = link
         session.send(
             Attach(
                 name=attach.name,
@@ -233,7 +233,6 @@ class Connection:
             )
         )
         if link is not None:
-            session.links[attach.handle] = link
             link.opened()
         elif refusal is not None:
             session.refuse(attach.handle, refusal)
@@ -338,13 +337,24 @@ class Connection:
         self._wire.abort()
 
     def _finish(self, linger_seconds: float = 0.0) -> None:
+        """Closes the socket once what was written has gone, or after CLOSING_SECONDS in any case."""
         self.flush()
         self.closed = True
+        self._release()
         wait = max(linger_seconds, self.namespace.faults.delay_seconds if self._delayed else 0.0)
-        if wait:
-            self._loop.call_later(wait, self._wire.close)
-        else:
-            self._wire.close()
+        self._ending = [
+            self._loop.call_later(wait, self._wire.close),
+            self._loop.call_later(wait + CLOSING_SECONDS, self._wire.abort),
+        ]
+
+    def _release(self) -> None:
+        """Lets go of links and clocks; what they held is free for others at once."""
+        self._liveness.stop()
+        if self._expiry is not None:
+            self._expiry.cancel()
+        for session in list(self.sessions.values()):
+            session.close()
+        self.sessions.clear()
 
     def _send_open(self, hostname: str | None) -> None:
         limits = self.namespace.limits
@@ -370,4 +380,3 @@ class Connection:
                 CONNECTION_FORCED,
             )
         )
-        self._loop.call_later(CLOSING_SECONDS, self._wire.abort)

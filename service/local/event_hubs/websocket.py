@@ -43,7 +43,7 @@ class WebSocketListener:
     async def _serve(self, request: web.Request) -> web.StreamResponse:
         socket = web.WebSocketResponse(protocols=(SUBPROTOCOL,), max_msg_size=MAX_MESSAGE_BYTES, timeout=1.0)
         await socket.prepare(request)
-        wire = WebSocketWire(socket, self._namespace.limits.write_buffer_bytes)
+        wire = WebSocketWire(socket, request.transport, self._namespace.limits.write_buffer_bytes)
         connection = Connection(self._namespace, wire)
         wire.connection = connection
         writer = asyncio.create_task(wire.write_all())
@@ -58,7 +58,7 @@ class WebSocketListener:
                 connection.feed(message.data)
         finally:
             connection.lost()
-            wire.abort()
+            wire.close()
             await writer
         return socket
 
@@ -66,16 +66,19 @@ class WebSocketListener:
 class WebSocketWire:
     """A WebSocket under a connection. Its frames go out one after another, from a task of their own."""
 
-    def __init__(self, socket: web.WebSocketResponse, high_water_bytes: int) -> None:
+    def __init__(
+        self, socket: web.WebSocketResponse, transport: asyncio.Transport | None, high_water_bytes: int
+    ) -> None:
         self.connection: Connection | None = None
         self.may_read = asyncio.Event()
         self.may_read.set()
         self._socket = socket
+        self._transport = transport
         self._high_water_bytes = high_water_bytes
         self._queue: deque[bytes] = deque()
         self._unsent = 0
         self._paused = False
-        self._ended = self._aborted = False
+        self._ended = False
         self._more = asyncio.Event()
 
     def write(self, data: bytes) -> None:
@@ -95,7 +98,9 @@ class WebSocketWire:
 
     def abort(self) -> None:
         """Closes at once."""
-        self._aborted = True
+        self._queue.clear()
+        if self._transport is not None:
+            self._transport.abort()
         self.close()
 
     def unsent_bytes(self) -> int:
@@ -114,7 +119,7 @@ class WebSocketWire:
         """Sends what is queued until the connection ends."""
         try:
             while True:
-                while self._queue and not self._aborted:
+                while self._queue:
                     data = self._queue.popleft()
                     await self._socket.send_bytes(data)
                     self._unsent -= len(data)

@@ -461,6 +461,16 @@ async def test_a_delay_slows_every_answer_and_keeps_their_order(server, client):
     assert (await client.publish(b"c")).first == 2
 
 
+async def test_a_reader_that_was_closed_for_its_faults_does_not_stand_in_the_way(server, client):
+    epoch = Symbol("com.microsoft:epoch")
+    await client.attach_receiver(PARTITION, properties={epoch: 9})
+    client.write(b"\x00\x00\x00\x04\x02\x00\x00\x00")
+    await client.expect(Close)
+    async with RawClient(server.port) as other:
+        await other.open()
+        assert (await other.attach_receiver(PARTITION, properties={epoch: 1})).source is not None
+
+
 async def test_plain_sasl_opens_everything(server):
     async with RawClient(server.port) as client:
         await client.open(PLAIN)
