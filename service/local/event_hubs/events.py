@@ -1,6 +1,7 @@
 """Events as they are published, and as they are kept: encoded once, so that delivery copies bytes and nothing else."""
 
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NewType
 
@@ -30,6 +31,7 @@ _OURS = ("x-opt-sequence-number", "x-opt-offset", "x-opt-enqueued-time")
 _SEQUENCE_KEY, _OFFSET_KEY, _TIME_KEY = (encode(Symbol(name)) for name in _OURS)
 _HEAD = struct.Struct(f">4sII{len(_SEQUENCE_KEY)}sBq{len(_OFFSET_KEY)}sBB")
 _TIME = struct.Struct(f">{len(_TIME_KEY)}sBq")
+_U32 = struct.Struct(">I").pack
 _FIXED_SIZE = _HEAD.size - 8 + _TIME.size
 
 
@@ -93,9 +95,16 @@ def publication(message: bytes, message_format: int) -> Publication:
 
 def new_event(body: bytes, partition_key: str | None = None, properties: dict[str, object] | None = None) -> NewEvent:
     """An event made in this process rather than sent."""
-    tail = section(APPLICATION_PROPERTIES, dict(properties)) if properties else b""
+    return new_events([body], partition_key, properties)[0]
+
+
+def new_events(
+    bodies: Iterable[bytes], partition_key: str | None = None, properties: dict[str, object] | None = None
+) -> list[NewEvent]:
+    """Events made in this process, alike but for their bodies: what they share is encoded once."""
+    head = (section(APPLICATION_PROPERTIES, dict(properties)) if properties else b"") + b"\x00\x53\x75\xb0"
     annotations, count = _annotations({}, partition_key)
-    return NewEvent(annotations, count, tail + section(DATA, body))
+    return [NewEvent(annotations, count, head + _U32(len(body)) + body) for body in bodies]
 
 
 def _event(message: bytes, batch_key: str | None) -> tuple[NewEvent, str | None]:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from service.amqp.errors import NOT_FOUND, AmqpError
-from service.local.event_hubs.events import NewEvent, new_event
+from service.local.event_hubs.events import NewEvent, new_events
 from service.local.event_hubs.partition import Partition, Retention
 from service.local.event_hubs.routing import partition_index
 from service.local.event_hubs.storage import HubStore, StoredHub
@@ -115,7 +115,7 @@ class Hub:
         enqueued_ms: int | None = None,
     ) -> int:
         """Puts events straight into a partition, without a client; the first one's sequence number."""
-        events = [new_event(body, partition_key, properties) for body in bodies]
+        events = new_events(bodies, partition_key, properties)
         return self.publish(self.partition(partition_id), events, enqueued_ms)
 
     def close(self, *, delete: bool = False) -> None:
