@@ -27,7 +27,7 @@ from service.errors import SetupFault
 from service.sink.container import Refused, Result, SingleOperation
 from service.sink.outcomes import NO_ANSWER, Step
 from service.sink.routing import PartitionKeyDefinition
-from service.sink.wire import LARGE_BODY_BYTES, MAX_AGE_SECONDS, Captured, Template, Wire, as_bulk, message_of
+from service.sink.wire import LARGE_BODY_BYTES, MAX_AGE_SECONDS, Captured, Template, Wire, as_bulk, as_data, message_of
 
 # Any batch will do: the hook replaces all of it.
 _STAND_IN: Final = [("read", ("-",))]
@@ -81,6 +81,7 @@ class CosmosContainer:
         try:
             if self._client is None:
                 await self._connect()
+            self._template = None  # it names the container that was there before
             properties = await self._container.read()
         except Exception as fault:  # noqa: BLE001 - translated, or raised again
             await self.close()
@@ -164,7 +165,7 @@ class CosmosContainer:
         """The plain item operations of the SDK."""
 
         def as_is(request: PipelineRequest[Any]) -> None:
-            request.http_request.data = operation.body
+            request.http_request.data = as_data(operation.body)
             request.http_request.headers["Content-Length"] = str(len(operation.body))
 
         try:

@@ -271,17 +271,16 @@ class Sender:
             self._counts.retried[refused.status] += len(entries)
             return
         entry = entries[0]
-        if self._options.bulk != "auto" or not may_mean_no_bulk(refused.status):
-            self._bury(entry, refused)
-            return
-        # Is it this record, or does the service not know the protocol? By itself the record gets its own answer.
+        # Is it this record? Or does the service not know the protocol, or is there no room for a large document beside
+        # the words of the protocol? By itself the record gets its own answer.
         try:
             async with asyncio.timeout(self._options.request_timeout_seconds):
                 result = await self._container.send_single(single(entry))
         except (Refused, TimeoutError):
             self._again(entries, Verdict.RETRY, Refused("no answer"))
             return
-        if judge_operation(entry.step, _status(result)) in {Verdict.DONE, Verdict.CONFLICT}:
+        done = judge_operation(entry.step, _status(result)) in {Verdict.DONE, Verdict.CONFLICT}
+        if done and self._options.bulk == "auto" and may_mean_no_bulk(refused.status):
             self._without_bulk(refused.status)
         self._answered(lane, entries, [result])
 

@@ -57,6 +57,11 @@ def as_bulk(headers: Any, range_id: str, *, minimal: bool) -> None:  # noqa: ANN
     headers.pop("x-ms-documentdb-partitionkey", None)
 
 
+def as_data(payload: bytes) -> bytes | io.BytesIO:
+    """The payload in the form in which aiohttp takes it without a warning."""
+    return io.BytesIO(payload) if len(payload) >= LARGE_BODY_BYTES else payload
+
+
 class Wire:
     """Sends bodies after a template."""
 
@@ -73,7 +78,7 @@ class Wire:
         try:
             async with self._session.post(
                 url,
-                data=io.BytesIO(payload) if len(payload) >= LARGE_BODY_BYTES else payload,
+                data=as_data(payload),
                 headers=headers,
                 ssl=not local,
                 proxy=self._proxies.get(url.scheme),
