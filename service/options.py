@@ -1,12 +1,15 @@
 """From the settings to the options of each part: the only place that knows both."""
 
+import os
 from fractions import Fraction
 from typing import Any
+from urllib.parse import urlsplit
 
 from azure.core.credentials_async import AsyncTokenCredential
 from azure.storage.blob.aio import ContainerClient
+from pydantic import SecretStr
 
-from service.config import Settings, entity_path
+from service.config import Settings, connection_parts, entity_path
 from service.flow.backlog import BacklogLimits
 from service.sink.cosmos import CosmosAccess
 from service.sink.flood import FloodOptions
@@ -44,13 +47,30 @@ def backlog(settings: Settings, share: Fraction) -> BacklogLimits:
 def hub(settings: Settings) -> HubAddress:
     """EVENTHUB_* that say which hub."""
     secret = settings.eventhub_connstring
+    connection_string, endpoint = _without_port(secret) if secret else ("", "")
     return HubAddress(
         name=settings.eventhub_name or entity_path(settings) or "",
         group=settings.eventhub_consumergroup,
-        connection_string=secret.get_secret_value() if secret else "",
+        connection_string=connection_string,
         namespace=settings.eventhub_namespace or "",
         transport=settings.eventhub_transport,
+        endpoint=endpoint,
+        ca_file=ca_file(),
     )
+
+
+def _without_port(secret: SecretStr) -> tuple[str, str]:
+    """The SDK takes a port in a connection string for emulators without TLS only; else it must be told apart."""
+    text, parts = secret.get_secret_value(), connection_parts(secret)
+    where = urlsplit(parts.get("endpoint", ""))
+    if where.port is None or parts.get("usedevelopmentemulator") == "true":
+        return text, ""
+    return text.replace(f"{where.hostname}:{where.port}", str(where.hostname), 1), f"sb://{where.netloc}"
+
+
+def ca_file() -> str:
+    """Certificates to trust instead of the system's: SLUICE_CA_FILE, else SSL_CERT_FILE, which OpenSSL goes by."""
+    return os.environ.get("SLUICE_CA_FILE") or os.environ.get("SSL_CERT_FILE", "")
 
 
 def receiver(settings: Settings) -> ReceiverOptions:
@@ -61,8 +81,8 @@ def receiver(settings: Settings) -> ReceiverOptions:
 def blob_account(settings: Settings) -> dict[str, Any]:
     """BLOB_CONNSTRING or BLOB_ACCOUNT_URL, as `connect_blobs` takes them."""
     if settings.blob_connstring is not None:
-        return {"connection_string": settings.blob_connstring.get_secret_value()}
-    return {"account_url": settings.blob_account_url or ""}
+        return {"connection_string": settings.blob_connstring.get_secret_value(), "ca_file": ca_file()}
+    return {"account_url": settings.blob_account_url or "", "ca_file": ca_file()}
 
 
 def processor(settings: Settings) -> ProcessorOptions:
@@ -93,10 +113,11 @@ def cosmos(settings: Settings, credential: AsyncTokenCredential) -> CosmosAccess
 
 def dead_letters(settings: Settings, credential: AsyncTokenCredential) -> ContainerClient:
     """DEADLETTER_CONTAINER in the storage account of BLOB_*."""
+    trust: dict[str, Any] = {"connection_verify": ca_file()} if ca_file() else {}
     if settings.blob_connstring is not None:
         secret = settings.blob_connstring.get_secret_value()
-        return ContainerClient.from_connection_string(secret, settings.dead_letters_in)
-    return ContainerClient(settings.blob_account_url or "", settings.dead_letters_in, credential=credential)
+        return ContainerClient.from_connection_string(secret, settings.dead_letters_in, **trust)
+    return ContainerClient(settings.blob_account_url or "", settings.dead_letters_in, credential=credential, **trust)
 
 
 def lease_store(settings: Settings, blobs: Blobs, *, adopt: bool = False) -> BlobLeases | BlobOwnership:

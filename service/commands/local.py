@@ -7,6 +7,7 @@ import typer
 
 from service.commands.common import EnvFile, read_settings, run
 from service.ops import logs
+from service.units import parse_duration
 
 local = typer.Typer(help="The local stack: Event Hubs, Cosmos and Azurite on loopback.", no_args_is_help=True)
 
@@ -23,6 +24,14 @@ def up(
     event_hubs_port: Annotated[int, typer.Option(min=0, help="0 = any free one.")] = 0,
     cosmos_port: Annotated[int, typer.Option(min=0, help="0 = any free one.")] = 0,
     blob_port: Annotated[int, typer.Option(min=0, help="0 = any free one.")] = 0,
+    tls: Annotated[
+        bool, typer.Option("--tls", help="All three over TLS; FILE then names the certificate too.")
+    ] = False,
+    capture: Annotated[
+        bool, typer.Option("--capture", help="Write Capture files into the container `capture`.")
+    ] = False,
+    capture_every: Annotated[str, typer.Option(help="How often, such as 10s.")] = "10s",
+    data: Annotated[Path | None, typer.Option(help="Keep everything in this folder over a restart.")] = None,
 ) -> None:
     """Start the local stack and keep it until SIGTERM or Ctrl-C."""
     from service.local import stack  # noqa: PLC0415 - extra `local`
@@ -36,6 +45,9 @@ def up(
         event_hubs_port=event_hubs_port,
         cosmos_port=cosmos_port,
         blob_port=blob_port,
+        tls=tls,
+        capture_seconds=parse_duration(capture_every) if capture else 0.0,
+        data=data,
     )
 
     async def until_told() -> None:

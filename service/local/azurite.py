@@ -4,11 +4,11 @@ import asyncio
 import shutil
 import socket
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 from service.errors import SetupFault
+from service.local.certificates import Certificate
 from service.local.children import end_with_parent
 
 # The account that Azurite and its documentation publish.
@@ -19,14 +19,6 @@ START_SECONDS = 60
 """Azurite answers after 2 to 3 s on a quiet machine; a busy one may take many times that."""
 STOP_SECONDS = 10
 """For what it keeps on disk. In memory there is nothing to save: it is not waited for while clients stay connected."""
-
-
-@dataclass(frozen=True, slots=True)
-class Certificate:
-    """A certificate and its key, as PEM files."""
-
-    cert: Path
-    key: Path
 
 
 class Azurite:

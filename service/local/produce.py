@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
 import orjson
 from azure.core.credentials_async import AsyncTokenCredential
@@ -15,7 +16,8 @@ from azure.eventhub.aio import EventHubProducerClient
 from azure.eventhub.exceptions import EventHubError
 from azure.identity.aio import DefaultAzureCredential
 
-from service.config import Settings, entity_path
+from service import options
+from service.config import Settings
 from service.errors import SetupFault
 from service.ops.progress import Progress
 
@@ -113,9 +115,11 @@ async def produce_with_progress(settings: Settings, load: Load) -> int:
 
 def client(settings: Settings) -> EventHubProducerClient:
     """A producer for the hub of the settings."""
-    name = settings.eventhub_name or entity_path(settings) or ""
-    if settings.eventhub_connstring is not None:
-        secret = settings.eventhub_connstring.get_secret_value()
-        return EventHubProducerClient.from_connection_string(secret, eventhub_name=name)
+    hub = options.hub(settings)
+    more: dict[str, Any] = {"connection_verify": hub.ca_file} if hub.ca_file else {}
+    if hub.endpoint:
+        more["custom_endpoint_address"] = hub.endpoint
+    if hub.connection_string:
+        return EventHubProducerClient.from_connection_string(hub.connection_string, eventhub_name=hub.name, **more)
     identity: AsyncTokenCredential = DefaultAzureCredential()
-    return EventHubProducerClient(settings.eventhub_namespace or "", name, identity)
+    return EventHubProducerClient(hub.namespace, hub.name, identity, **more)

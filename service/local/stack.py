@@ -1,6 +1,7 @@
 """The whole local stack on loopback: Event Hubs, Cosmos and Azurite, started together and stopped together."""
 
 import asyncio
+import contextlib
 import os
 import tempfile
 from collections.abc import AsyncIterator
@@ -9,11 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from service.local.azurite import Azurite
+from service.local.certificates import Certificate, make_certificate
+from service.local.cosmos.errors import Conflict
 from service.local.cosmos.server import CosmosServer
+from service.local.event_hubs.capture import CaptureSettings
 from service.local.event_hubs.server import EventHubsServer
+from service.local.tokens import TokenIssuer
 
 HUB = "hub"
 BLOB_CONTAINER = "sluice"
+CAPTURE_CONTAINER = "capture"
 DATABASE = "sluice"
 CONTAINER = "documents"
 PARTITION_KEY = "/key"
@@ -30,6 +36,12 @@ class StackOptions:
     event_hubs_port: int = 0
     cosmos_port: int = 0
     blob_port: int = 0
+    tls: bool = False
+    """All three over TLS, with a certificate of the stack's own; tokens are accepted then, as in Azure."""
+    capture_seconds: float = 0.0
+    """Write Capture files this often; 0 = no Capture."""
+    data: Path | None = None
+    """Keep everything in this folder over a restart; None = in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +51,13 @@ class Stack:
     event_hubs: EventHubsServer
     cosmos: CosmosServer
     azurite: Azurite
+    issuer: TokenIssuer
+    """Makes the tokens that the stack accepts over TLS."""
+    certificate: Certificate | None = None
 
     def settings(self) -> dict[str, str]:
         """The settings that point `sluice` at this stack."""
-        return {
+        settings = {
             "EVENTHUB_CONNSTRING": self.event_hubs.connection_string(),
             "EVENTHUB_NAME": HUB,
             "BLOB_CONNSTRING": self.azurite.connection_string,
@@ -51,17 +66,50 @@ class Stack:
             "COSMOS_DATABASE": DATABASE,
             "COSMOS_CONTAINER": CONTAINER,
         }
+        if self.certificate is not None:
+            # A certificate is made for a name; some clients refuse addresses.
+            settings = {name: value.replace("//127.0.0.1:", "//localhost:") for name, value in settings.items()}
+            for name in ("SLUICE_CA_FILE", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"):
+                settings[name] = str(self.certificate.cert)
+        return settings
 
 
 @asynccontextmanager
 async def running(options: StackOptions) -> AsyncIterator[Stack]:
     """A stack that answers on all three ports."""
     async with AsyncExitStack() as parts:
-        azurite = Azurite(port=options.blob_port)
-        parts.push_async_callback(azurite.stop)
-        event_hubs = EventHubsServer()
-        event_hubs.add_hub(HUB, partitions=options.partitions)
-        cosmos = CosmosServer()
+        folder = options.data or Path(parts.enter_context(tempfile.TemporaryDirectory(prefix="sluice-stack-")))
+        certificate = make_certificate(folder) if options.tls else None
+        stack = _made(options, certificate)
+        parts.push_async_callback(stack.azurite.stop)
+        parts.push_async_callback(stack.event_hubs.stop)
+        await stack.event_hubs.start(port=options.event_hubs_port)
+        parts.push_async_callback(stack.cosmos.stop)
+        await stack.cosmos.start(port=options.cosmos_port)
+        await stack.azurite.start()
+        if options.capture_seconds:
+            connection = stack.settings()["BLOB_CONNSTRING"]
+            capture = CaptureSettings(
+                connection,
+                CAPTURE_CONTAINER,
+                interval_seconds=options.capture_seconds,
+                ca_file=str(certificate.cert) if certificate else "",
+            )
+            await stack.event_hubs.start_capture(capture)
+        yield stack
+
+
+def _made(options: StackOptions, certificate: Certificate | None) -> Stack:
+    """The servers, not yet listening."""
+    issuer = TokenIssuer()
+    context = certificate.server_context() if certificate else None
+    accepted = issuer if certificate else None
+    event_hubs = EventHubsServer(
+        ssl_context=context, token_issuer=accepted, data_dir=options.data and options.data / "event-hubs"
+    )
+    event_hubs.add_hub(HUB, partitions=options.partitions, exist_ok=True)
+    cosmos = CosmosServer(ssl_context=context, issuer=accepted, data=options.data and options.data / "cosmos")
+    with contextlib.suppress(Conflict):  # the folder has it from an earlier start
         cosmos.add_container(
             DATABASE,
             CONTAINER,
@@ -69,12 +117,9 @@ async def running(options: StackOptions) -> AsyncIterator[Stack]:
             ranges=options.physical_partitions,
             throughput=options.throughput,
         )
-        await event_hubs.start(port=options.event_hubs_port)
-        parts.push_async_callback(event_hubs.stop)
-        await cosmos.start(port=options.cosmos_port)
-        parts.push_async_callback(cosmos.stop)
-        await azurite.start()
-        yield Stack(event_hubs, cosmos, azurite)
+    blobs = options.data and options.data / "blobs"
+    azurite = Azurite(port=options.blob_port, data=blobs, certificate=certificate, oauth=certificate is not None)
+    return Stack(event_hubs, cosmos, azurite, issuer, certificate)
 
 
 def write_env_file(path: Path, settings: dict[str, str]) -> None:

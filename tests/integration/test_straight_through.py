@@ -158,3 +158,27 @@ def test_status_has_the_names_that_other_programs_read(make_stack, sluice, prelo
         assert set(row["checkpoint"]) == {"sequence", "offset"}
     assert consumer.get("/healthz")[0] == 200
     assert json.loads(consumer.get("/readyz")[1]) == {"status": "ready"}
+
+
+def test_everything_over_tls_with_capture(make_stack, sluice):
+    stack = make_stack(tls=True, capture_seconds=1.0)
+    sender = sluice("produce", "--env-file", str(stack.env_file), "--count", "300")
+    assert sender.process.wait(60) == 0, sender.output()
+    consumer = sluice("run", "--env-file", str(stack.env_file))
+    until(lambda: committed(consumer) == 300, 60, "all committed", process=consumer)
+    assert consumer.stop() == 0
+    assert len(stack.documents()) == 300
+
+
+def test_what_the_stack_keeps_in_a_folder_outlives_it(tmp_path, sluice):
+    folder = tmp_path / "data"
+    for round_ in (1, 2):
+        env_file = tmp_path / f"{round_}.env"
+        up = sluice("local", "up", "--env-file", str(env_file), "--data", str(folder))
+        until(env_file.exists, 60, "ready", process=up)
+        sender = sluice("produce", "--env-file", str(env_file), "--count", "100", "--seed", str(round_))
+        assert sender.process.wait(60) == 0, sender.output()
+        consumer = sluice("run", "--env-file", str(env_file))
+        until(lambda consumer=consumer: committed(consumer) == 100, 60, "only the new ones", process=consumer)
+        assert consumer.stop() == 0
+        assert up.stop() == 0

@@ -11,8 +11,8 @@ import orjson
 
 from service.local.cosmos.container import Container
 from service.local.cosmos.errors import BadRequest, CosmosError, Throttled
-from service.local.cosmos.execution import FAILED_DEPENDENCY, Outcome, check_budget, run, run_atomic
-from service.local.cosmos.operations import Operation
+from service.local.cosmos.execution import FAILED_DEPENDENCY, check_budget, run, run_atomic
+from service.local.cosmos.operations import Operation, Outcome
 from service.local.cosmos.partition_key import KeyValue
 from service.local.cosmos.ranges import Range
 from service.local.cosmos.wire import Request, Response, parse_json
@@ -83,12 +83,12 @@ def _bulk(container: Container, request: Request, entries: list[Any]) -> tuple[R
             outcome = run(container, _operation(entry, key), place)
         except (KeyError, TypeError, AttributeError):
             error: CosmosError = BadRequest("An operation of a bulk request needs its partition key as a text.")
-            outcome = Outcome(400, 0, 0.0, None, error)
+            outcome = Outcome(400, 0.0, error=error)
         except CosmosError as refused:
-            outcome = Outcome(refused.status, refused.sub_status, 0.0, None, refused)
+            outcome = Outcome(refused.status, 0.0, error=refused)
         outcomes.append(outcome)
         if outcome.status >= 400 and not go_on:
-            outcomes += [Outcome(FAILED_DEPENDENCY, 0, 0.0) for _ in range(len(entries) - len(outcomes))]
+            outcomes += [Outcome(FAILED_DEPENDENCY, 0.0) for _ in range(len(entries) - len(outcomes))]
             break
     return place, outcomes
 
@@ -107,8 +107,6 @@ def _operation(entry: dict[str, Any], key: KeyValue) -> Operation:
 def _result(outcome: Outcome, entry: dict[str, Any], minimal: bool) -> dict[str, Any]:
     """One entry of the answer: names as the SDKs' parsers read them."""
     result: dict[str, Any] = {"statusCode": outcome.status, "requestCharge": outcome.charge}
-    if outcome.sub_status:
-        result["subStatusCode"] = outcome.sub_status
     document = outcome.document
     if document is not None:
         result["eTag"] = document.etag
@@ -116,6 +114,7 @@ def _result(outcome: Outcome, entry: dict[str, Any], minimal: bool) -> dict[str,
         if wanted and outcome.status != 304:
             result["resourceBody"] = orjson.Fragment(document.body)
     if outcome.error is not None:
+        result["subStatusCode"] = outcome.error.sub_status
         result["message"] = outcome.error.message
         if isinstance(outcome.error, Throttled):
             result["retryAfterMilliseconds"] = outcome.error.retry_after_ms

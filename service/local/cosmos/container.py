@@ -41,7 +41,7 @@ class Container:
         self.journal = journal
         self.throughput = throughput
         self.ranges = RangeMap(self.rules.keys, ranges, Budget)
-        self.minter = Minter(rids.of, self_link, self._next_lsn, self._next_etag, self._next_number, now)
+        self.minter = Minter(rids.of, self_link, self.store, now)
         self._routes: dict[str, Range] = {}
         self._gone_total = 0.0
         self._gone_refused = 0
@@ -151,14 +151,3 @@ class Container:
     def session_token(self, range_id: str) -> str:
         """How far a range has come, in the form that SDKs send back (version -1: no vector of regions)."""
         return f"{range_id}:-1#{self.store.lsn}"
-
-    def _next_lsn(self) -> int:
-        return self.store.lsn + 1
-
-    def _next_etag(self) -> int:
-        self.store.etags += 1
-        return self.store.etags
-
-    def _next_number(self) -> int:
-        self.store.numbers += 1
-        return self.store.numbers

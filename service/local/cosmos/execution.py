@@ -1,24 +1,12 @@
 """Running operations against a container: routing, faults, throttling, charging, writing, logging."""
 
-from typing import NamedTuple
-
 from service.local.cosmos.container import Container
-from service.local.cosmos.documents import Document, Transaction
+from service.local.cosmos.documents import Transaction
 from service.local.cosmos.errors import CosmosError, Throttled
-from service.local.cosmos.operations import WRITES, Decision, Operation, decide
+from service.local.cosmos.operations import WRITES, Operation, Outcome, decide
 from service.local.cosmos.ranges import Range
 
 FAILED_DEPENDENCY = 424
-
-
-class Outcome(NamedTuple):
-    """What became of one operation."""
-
-    status: int
-    sub_status: int
-    charge: float
-    document: Document | None = None
-    error: CosmosError | None = None
 
 
 def check_budget(container: Container, place: Range) -> None:
@@ -35,20 +23,20 @@ def run(container: Container, operation: Operation, place: Range) -> Outcome:
             _operation_fault(container, operation, place)
         if place.budget.limited:
             check_budget(container, place)
-        decision = decide(operation, container.store, container.rules, container.minter)
+        outcome = decide(operation, container.store, container.rules, container.minter)
     except CosmosError as error:
         place.budget.spend(error.charge)
         _log(container, operation, place, error.status, error.sub_status, None)
-        return Outcome(error.status, error.sub_status, error.charge, None, error)
-    if decision.delete is not None:
-        container.delete(decision.delete)
-    if decision.put is not None:
-        container.put(decision.put)
-    if decision.put is not None or decision.delete is not None:
+        return Outcome(error.status, error.charge, error=error)
+    if outcome.delete is not None:
+        container.delete(outcome.delete)
+    if outcome.put is not None:
+        container.put(outcome.put)
+    if outcome.put is not None or outcome.delete is not None:
         container.store.lsn += 1
-    place.budget.spend(decision.charge)
-    _log(container, operation, place, decision.status, 0, decision)
-    return Outcome(decision.status, 0, decision.charge, decision.document)
+    place.budget.spend(outcome.charge)
+    _log(container, operation, place, outcome.status, 0, outcome)
+    return outcome
 
 
 def run_atomic(container: Container, operations: list[Operation], place: Range) -> list[Outcome]:
@@ -58,20 +46,20 @@ def run_atomic(container: Container, operations: list[Operation], place: Range) 
     """
     check_budget(container, place)
     transaction = Transaction(container.store)
-    decisions: list[Decision] = []
+    outcomes: list[Outcome] = []
     for operation in operations:
         try:
             if container.faults.armed:
                 _operation_fault(container, operation, place)
-            decision = decide(operation, transaction, container.rules, container.minter)
+            outcome = decide(operation, transaction, container.rules, container.minter)
         except CosmosError as error:
             place.budget.spend(error.charge)
-            return _rolled_back(container, operations, place, len(decisions), error)
-        if decision.delete is not None:
-            transaction.delete(decision.delete)
-        if decision.put is not None:
-            transaction.put(decision.put)
-        decisions.append(decision)
+            return _rolled_back(container, operations, place, len(outcomes), error)
+        if outcome.delete is not None:
+            transaction.delete(outcome.delete)
+        if outcome.put is not None:
+            transaction.put(outcome.put)
+        outcomes.append(outcome)
     if transaction.changed:
         container.store.lsn += 1
     for name, document in transaction.changes():
@@ -79,17 +67,17 @@ def run_atomic(container: Container, operations: list[Operation], place: Range) 
             container.delete(name)
         else:
             container.put(document)
-    place.budget.spend(sum(decision.charge for decision in decisions))
-    for operation, decision in zip(operations, decisions, strict=True):
-        _log(container, operation, place, decision.status, 0, decision)
-    return [Outcome(one.status, 0, one.charge, one.document) for one in decisions]
+    place.budget.spend(sum(outcome.charge for outcome in outcomes))
+    for operation, outcome in zip(operations, outcomes, strict=True):
+        _log(container, operation, place, outcome.status, 0, outcome)
+    return outcomes
 
 
 def _rolled_back(
     container: Container, operations: list[Operation], place: Range, failed: int, error: CosmosError
 ) -> list[Outcome]:
-    outcomes = [Outcome(FAILED_DEPENDENCY, 0, 0.0) for _ in operations]
-    outcomes[failed] = Outcome(error.status, error.sub_status, error.charge, None, error)
+    outcomes = [Outcome(FAILED_DEPENDENCY, 0.0) for _ in operations]
+    outcomes[failed] = Outcome(error.status, error.charge, error=error)
     for operation, outcome in zip(operations, outcomes, strict=True):
         _log(container, operation, place, outcome.status, outcome.sub_status, None)
     return outcomes
@@ -111,12 +99,12 @@ def document_id(operation: Operation) -> str:
 
 
 def _log(
-    container: Container, operation: Operation, place: Range, status: int, sub_status: int, decision: Decision | None
+    container: Container, operation: Operation, place: Range, status: int, sub_status: int, outcome: Outcome | None
 ) -> None:
     if operation.kind not in WRITES:
         return
-    put = decision.put if decision else None
-    lsn = put.lsn if put else container.store.lsn if decision else 0
+    put = outcome.put if outcome else None
+    lsn = put.lsn if put else container.store.lsn if outcome else 0
     name = put.id if put else document_id(operation)
     container.write_log.add(
         operation.kind, name, operation.key.text, status, sub_status, lsn, place.id, put.body if put else None

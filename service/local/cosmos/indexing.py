@@ -4,14 +4,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+import orjson
+
 from service.local.cosmos.errors import BadRequest
 from service.local.cosmos.partition_key import split_path
-from service.local.cosmos.throughput import scalars
 
 MODES: Final = ("consistent", "lazy", "none")
 Steps = tuple[str, ...]
 
 
+SYSTEM: Final = frozenset({"_rid", "_self", "_etag", "_attachments", "_ts"})  # not charged for
 ETAG: Final = '/"_etag"/?'
 
 
@@ -57,13 +59,16 @@ class IndexPolicy:
         everything = not excluded and (not included or ("*",) in included)
         return cls(mode != "none", everything, included or (("*",),), excluded)
 
-    def count(self, document: Mapping[str, Any]) -> int:
-        """How many values of the document are indexed."""
+    def count(self, body: bytes) -> int:
+        """How many values of a stored document are indexed.
+
+        Where everything is, by the number of members in the JSON text: near enough for a cost, and no walk.
+        """
         if not self.on:
             return 0
         if self.everything:
-            return scalars(document.values())
-        return sum(self._indexes(path) for path in _leaves(document, ()))
+            return max(0, body.count(b'":') - len(SYSTEM))
+        return sum(path[0] not in SYSTEM and self._indexes(path) for path in _leaves(orjson.loads(body), ()))
 
     def _indexes(self, path: Steps) -> bool:
         best = max((_match(rule, path) for rule in self.included), default=-1)

@@ -10,8 +10,8 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from service.local.cosmos.documents import NEVER, Document, Key, View
-from service.local.cosmos.errors import BadRequest, Conflict, NotFound, PreconditionFailed
+from service.local.cosmos.documents import NEVER, Document, Key, Store, View
+from service.local.cosmos.errors import BadRequest, Conflict, CosmosError, NotFound, PreconditionFailed
 from service.local.cosmos.item_rules import LOGICAL_PARTITION_BYTES, MAX_ITEM_BYTES, ItemRules, check_id
 from service.local.cosmos.partition_key import KeyValue
 from service.local.cosmos.patch import apply_patch
@@ -35,14 +35,20 @@ class Operation:
     if_none_match: str | None = None
 
 
-class Decision(NamedTuple):
-    """What an operation comes to: a status, its cost, the document to answer with, and what changes."""
+class Outcome(NamedTuple):
+    """What an operation comes to: a status, its cost, the document to answer with, and what changes; or the error."""
 
     status: int
     charge: float
     document: Document | None = None
     put: Document | None = None
     delete: Key | None = None
+    error: CosmosError | None = None
+
+    @property
+    def sub_status(self) -> int:
+        """What says more about an error."""
+        return self.error.sub_status if self.error is not None else 0
 
 
 @dataclass(slots=True)
@@ -51,10 +57,8 @@ class Minter:
 
     rid: Callable[[int], str]
     self_link: str
-    next_lsn: Callable[[], int]
-    """What a write will have if it is committed next; all of a batch have the same."""
-    next_etag: Callable[[], int]
-    next_number: Callable[[], int]
+    store: Store
+    """Whose counters they are; its lsn moves on only when a write is committed, so all of a batch have the same."""
     now: Callable[[], float]
 
     def mint(self, rules: ItemRules, view: View, key: KeyValue, body: dict[str, Any], old: Document | None) -> Document:
@@ -65,9 +69,13 @@ class Minter:
         if terms:
             rules.check_unique(view, name, terms)
         expires = rules.expiry(body, now) if rules.default_ttl is not None or "ttl" in body else NEVER
-        number = self.next_number() if old is None else old.number
-        lsn = self.next_lsn()
-        etag = f'"{self.next_etag():08x}-0000-0000-0000-{now:012x}"'
+        store = self.store
+        if old is None:
+            number = store.numbers = store.numbers + 1
+        else:
+            number = old.number
+        store.etags += 1
+        etag = f'"{store.etags:08x}-0000-0000-0000-{now:012x}"'
         rid = self.rid(number)
         body["_rid"] = rid
         body["_self"] = f"{self.self_link}docs/{rid}/"
@@ -80,10 +88,10 @@ class Minter:
             raise BadRequest(MAX_DEPTH_MESSAGE) from error
         if len(raw) > MAX_ITEM_BYTES or rules.partition_limit_bytes < LOGICAL_PARTITION_BYTES:
             rules.check_size(view, key.text, len(raw), len(old.body) if old else 0)
-        return Document(name[1], key, raw, etag, number, lsn, now, expires, terms)
+        return Document(name[1], key, raw, etag, number, store.lsn + 1, now, expires, terms)
 
 
-def decide(operation: Operation, view: View, rules: ItemRules, minter: Minter) -> Decision:
+def decide(operation: Operation, view: View, rules: ItemRules, minter: Minter) -> Outcome:
     """What the operation comes to, or the error that it meets."""
     handler = _KINDS.get(operation.kind)
     if handler is None:
@@ -91,24 +99,24 @@ def decide(operation: Operation, view: View, rules: ItemRules, minter: Minter) -
     return handler(operation, view, rules, minter)
 
 
-def _create(operation: Operation, view: View, rules: ItemRules, minter: Minter) -> Decision:
+def _create(operation: Operation, view: View, rules: ItemRules, minter: Minter) -> Outcome:
     body, name = _incoming(operation, rules)
     if view.get(name) is not None:
         raise Conflict(ALREADY_THERE, REFUSED_WRITE)
-    return _written(minter.mint(rules, view, operation.key, body, None), body, rules, 201)
+    return _written(minter.mint(rules, view, operation.key, body, None), rules, 201)
 
 
-def _upsert(operation: Operation, view: View, rules: ItemRules, minter: Minter) -> Decision:
+def _upsert(operation: Operation, view: View, rules: ItemRules, minter: Minter) -> Outcome:
     body, name = _incoming(operation, rules)
     old = view.get(name)
     # An upsert is a create first and a replace second, so a condition meets only a document that is there.
     if old is not None and (operation.if_match or operation.if_none_match):
         _check_conditions(operation, old)
     document = minter.mint(rules, view, operation.key, body, old)
-    return _written(document, body, rules, 201 if old is None else 200)
+    return _written(document, rules, 201 if old is None else 200)
 
 
-def _replace(operation: Operation, view: View, rules: ItemRules, minter: Minter) -> Decision:
+def _replace(operation: Operation, view: View, rules: ItemRules, minter: Minter) -> Outcome:
     body, name = _incoming(operation, rules)
     old_name = name if operation.id is None else (name[0], operation.id)
     old = _existing(view, old_name)
@@ -116,34 +124,34 @@ def _replace(operation: Operation, view: View, rules: ItemRules, minter: Minter)
     # The body may have another id (azure-cosmos' own test_headers counts on it): the document is renamed.
     if old_name != name and view.get(name) is not None:
         raise Conflict(ALREADY_THERE, REFUSED_WRITE)
-    decision = _written(minter.mint(rules, view, operation.key, body, old), body, rules, 200)
-    return decision if old_name == name else decision._replace(delete=old_name)
+    written = _written(minter.mint(rules, view, operation.key, body, old), rules, 200)
+    return written if old_name == name else written._replace(delete=old_name)
 
 
-def _patch(operation: Operation, view: View, rules: ItemRules, minter: Minter) -> Decision:
+def _patch(operation: Operation, view: View, rules: ItemRules, minter: Minter) -> Outcome:
     old = _existing(view, _named(operation))
     _check_conditions(operation, old)
     body = old.value()
     apply_patch(body, operation.body, protected=rules.keys.paths)
     rules.check_key(operation.key, body)
-    return _written(minter.mint(rules, view, operation.key, body, old), body, rules, 200)
+    return _written(minter.mint(rules, view, operation.key, body, old), rules, 200)
 
 
-def _delete(operation: Operation, view: View, rules: ItemRules, minter: Minter) -> Decision:  # noqa: ARG001 - one of a table
+def _delete(operation: Operation, view: View, rules: ItemRules, minter: Minter) -> Outcome:  # noqa: ARG001 - one of a table
     name = _named(operation)
     old = _existing(view, name)
     _check_conditions(operation, old)
-    return Decision(204, write_charge(len(old.body), rules.indexing.count(old.value())), None, None, name)
+    return Outcome(204, write_charge(len(old.body), rules.indexing.count(old.body)), None, None, name)
 
 
-def _read(operation: Operation, view: View, rules: ItemRules, minter: Minter) -> Decision:  # noqa: ARG001 - as above
+def _read(operation: Operation, view: View, rules: ItemRules, minter: Minter) -> Outcome:  # noqa: ARG001 - as above
     document = _existing(view, _named(operation))
     if operation.if_none_match and operation.if_none_match in {"*", document.etag}:
-        return Decision(304, 1.0, document)
-    return Decision(200, read_charge(len(document.body)), document)
+        return Outcome(304, 1.0, document)
+    return Outcome(200, read_charge(len(document.body)), document)
 
 
-_KINDS: Final[dict[str, Callable[[Operation, View, ItemRules, Minter], Decision]]] = {
+_KINDS: Final[dict[str, Callable[[Operation, View, ItemRules, Minter], Outcome]]] = {
     "Create": _create,
     "Upsert": _upsert,
     "Replace": _replace,
@@ -189,6 +197,5 @@ def _check_conditions(operation: Operation, document: Document) -> None:
         )
 
 
-def _written(document: Document, body: dict[str, Any], rules: ItemRules, status: int) -> Decision:
-    # The five system properties are not charged for.
-    return Decision(status, write_charge(len(document.body), rules.indexing.count(body) - 5), document, document)
+def _written(document: Document, rules: ItemRules, status: int) -> Outcome:
+    return Outcome(status, write_charge(len(document.body), rules.indexing.count(document.body)), document, document)

@@ -4,7 +4,8 @@
 ResourceId classes of the .NET and Java SDKs).
 """
 
-from base64 import b64decode, b64encode
+from base64 import b64decode
+from binascii import b2a_base64
 from struct import Struct
 
 _DATABASE = Struct(">I")
@@ -51,4 +52,4 @@ class DocumentRids:
 
 
 def _text(raw: bytes) -> str:
-    return b64encode(raw).decode().replace("/", "-")
+    return b2a_base64(raw, newline=False).decode().replace("/", "-")

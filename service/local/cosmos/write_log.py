@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 DEFAULT_LIMIT: Final = 200_000
 
@@ -26,12 +26,13 @@ class WriteLog:
     """The last writes of a container, refused ones included; the oldest are forgotten beyond `limit`."""
 
     def __init__(self, limit: int = DEFAULT_LIMIT) -> None:
-        self._entries: deque[Write] = deque(maxlen=limit)
+        # Plain tuples of plain values: quick to make, and the garbage collector need not look at them.
+        self._entries: deque[tuple[Any, ...]] = deque(maxlen=limit)
         self.total = 0
         """How many there were, the forgotten ones included."""
         self.keep_bodies = False
 
-    def add(
+    def add(  # called for every operation: names would cost
         self,
         operation: str,
         document_id: str,
@@ -46,7 +47,7 @@ class WriteLog:
         self.total += 1
         kept = body if self.keep_bodies else None
         self._entries.append(
-            Write(self.total, operation, document_id, partition_key, status, sub_status, lsn, range_id, kept)
+            (self.total, operation, document_id, partition_key, status, sub_status, lsn, range_id, kept)
         )
 
     def set_limit(self, limit: int) -> None:
@@ -60,14 +61,14 @@ class WriteLog:
 
     def committed(self) -> list[Write]:
         """Those that changed something."""
-        return [entry for entry in self._entries if entry.lsn]
+        return [entry for entry in self if entry.lsn]
 
     def of(self, document_id: str) -> list[Write]:
         """Those of one document id."""
-        return [entry for entry in self._entries if entry.id == document_id]
+        return [entry for entry in self if entry.id == document_id]
 
     def __iter__(self) -> Iterator[Write]:
-        return iter(self._entries)
+        return map(Write._make, self._entries)
 
     def __len__(self) -> int:
         return len(self._entries)
