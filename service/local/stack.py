@@ -6,10 +6,12 @@ import os
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from service.local.azurite import Azurite
+import orjson
+
+from service.local.azurite import Azurite, free_port
 from service.local.certificates import Certificate, make_certificate
 from service.local.cosmos.errors import Conflict
 from service.local.cosmos.server import CosmosServer
@@ -79,6 +81,8 @@ async def running(options: StackOptions) -> AsyncIterator[Stack]:
     """A stack that answers on all three ports."""
     async with AsyncExitStack() as parts:
         folder = options.data or Path(parts.enter_context(tempfile.TemporaryDirectory(prefix="sluice-stack-")))
+        folder.mkdir(parents=True, exist_ok=True)
+        options = _with_ports(options, folder)
         certificate = make_certificate(folder) if options.tls else None
         stack = _made(options, certificate)
         parts.push_async_callback(stack.azurite.stop)
@@ -97,6 +101,16 @@ async def running(options: StackOptions) -> AsyncIterator[Stack]:
             )
             await stack.event_hubs.start_capture(capture)
         yield stack
+
+
+def _with_ports(options: StackOptions, folder: Path) -> StackOptions:
+    """The ports asked for; else those of the folder's last stack, since a hub at another address is another hub."""
+    file = folder / "ports.json"
+    before = orjson.loads(file.read_bytes()) if file.exists() else {}
+    names = ("event_hubs_port", "cosmos_port", "blob_port")
+    ports = {name: getattr(options, name) or before.get(name) or free_port() for name in names}
+    file.write_bytes(orjson.dumps(ports))
+    return replace(options, **ports)
 
 
 def _made(options: StackOptions, certificate: Certificate | None) -> Stack:
