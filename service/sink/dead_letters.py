@@ -25,9 +25,10 @@ from service.source.events import Event, Hub, PartitionId
 
 log = structlog.get_logger(__name__)
 
-# Azure Storage limits: 50,000 blocks per append blob (rolled somewhat before), 4 MiB per append by every API version.
+# Azure Storage allows 50,000 blocks per append blob: rolled somewhat before.
 _MAX_BLOCKS: Final = 49_500
-_MAX_APPEND_BYTES: Final = 4 * 1024 * 1024
+# Storage takes 4 MiB and more; aiohttp copies a body at once, and warns beyond this.
+_MAX_APPEND_BYTES: Final = 1024 * 1024
 _TIMEOUT_SECONDS: Final = 30.0
 
 
