@@ -7,7 +7,7 @@ The SDK's own retries are off: each of our loops has its own, and they know the 
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from email.utils import parsedate_to_datetime
@@ -45,10 +45,16 @@ class Conflict(SluiceError):
 class Blobs:
     """A container. `now` is the storage service's time at its latest answer, in seconds since 1970."""
 
-    def __init__(self, client: ContainerClient, call_seconds: float = 10.0) -> None:
+    def __init__(
+        self,
+        client: ContainerClient,
+        call_seconds: float = 10.0,
+        close_credential: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         self._client = client
         self._account = str(client.primary_hostname)
         self._call_seconds = call_seconds
+        self._close_credential = close_credential
         self.container = str(client.container_name)
         self.now = 0.0
         self.calls: Counter[str] = Counter()
@@ -132,6 +138,8 @@ class Blobs:
     async def close(self) -> None:
         """Give back the connections."""
         await self._client.close()
+        if self._close_credential is not None:
+            await self._close_credential()
 
     def _lease(self, name: str, lease: str) -> BlobLeaseClient:
         return BlobLeaseClient(self._client.get_blob_client(name), lease)

@@ -30,6 +30,8 @@ class HubAddress:
     namespace: str = ""
     """Host name of the namespace, where an identity is used instead of a connection string."""
     transport: Literal["amqp", "websocket"] = "amqp"
+    endpoint: str = ""
+    """Another address to connect to, such as `sb://gateway:443`, where the namespace is behind a gateway."""
     ca_file: str = ""
     """Certificates to trust instead of the system's; for local servers."""
 
@@ -46,6 +48,8 @@ def connect_hub(
         "transport_type": TransportType.Amqp if address.transport == "amqp" else TransportType.AmqpOverWebsocket,
         "ssl_context": _ssl_context(address.ca_file),
     }
+    if address.endpoint:
+        common["custom_endpoint_address"] = address.endpoint
     if address.connection_string:
         namespace = _namespace(address.connection_string)
 
@@ -67,16 +71,21 @@ def connect_blobs(
     connection_string: str = "",
     account_url: str = "",
     credential: AsyncTokenCredential | None = None,
+    ca_file: str = "",
 ) -> Blobs:
     """A container of blobs, with the SDK's own retries off."""
     options: dict[str, Any] = {"retry_total": 0, "connection_timeout": 5, "read_timeout": 10}
+    if ca_file:
+        options["connection_verify"] = ca_file
     if connection_string:
         try:
             client = ContainerClient.from_connection_string(connection_string, container, **options)
         except ValueError:
             raise BadSettings(["BLOB_CONNSTRING is no storage connection string"]) from None
         return Blobs(client)
-    return Blobs(ContainerClient(account_url, container, credential=credential or DefaultAzureCredential(), **options))
+    own = None if credential else DefaultAzureCredential()
+    client = ContainerClient(account_url, container, credential=credential or own, **options)
+    return Blobs(client, close_credential=own.close if own else None)
 
 
 def _namespace(connection_string: str) -> str:

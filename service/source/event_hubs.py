@@ -26,13 +26,13 @@ class EventHubs:
         namespace: str,
         name: str,
         options: ReceiverOptions,
-        close: Callable[[], Awaitable[None]] | None = None,
+        close_credential: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._make_client = make_client
         self._translate = partial(of_hub, namespace=namespace, name=name)
         self._options = options
         self._asking = make_client()
-        self._close = close
+        self._close_credential = close_credential
         self.namespace = namespace
         self.name = name
 
@@ -71,8 +71,8 @@ class EventHubs:
         with contextlib.suppress(Exception):
             async with asyncio.timeout(5):
                 await self._asking.close()
-        if self._close is not None:
-            await self._close()
+        if self._close_credential is not None:
+            await self._close_credential()
 
     @contextlib.asynccontextmanager
     async def _edge(self) -> AsyncIterator[None]:

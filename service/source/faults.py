@@ -61,15 +61,15 @@ def of_hub(error: BaseException, namespace: str, name: str) -> SluiceError:  # n
     condition = str(getattr(error, "error", None) or "")
     text = str(error)
     if "link:stolen" in condition:
-        refused = _HIGHER_EPOCH.search(text) if "already exists" in text else None
-        return Stolen(f"{where}: another receiver has the partition", int(refused.group(1)) if refused else None)
+        named = _HIGHER_EPOCH.search(text)
+        return Stolen(f"{where}: another receiver has the partition", int(named.group(1)) if named else None)
     if (
         isinstance(error, AuthenticationError | ClientAuthenticationError)
         or "unauthorized" in (condition + text).lower()
     ):
         return SetupFault(
-            f"{where} does not accept our identity or key; check EVENTHUB_CONNSTRING, or give the identity the role "
-            "Azure Event Hubs Data Receiver"
+            f"{where} does not accept our identity or key, or there is no such hub (the SDK does not tell which); "
+            "check EVENTHUB_CONNSTRING and EVENTHUB_NAME, or give the identity the role Azure Event Hubs Data Receiver"
         )
     if "not-found" in condition or "404" in text:
         return SetupFault(

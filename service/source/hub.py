@@ -44,7 +44,7 @@ class Stolen(SluiceError):
     def __init__(self, message: str, epoch: int | None = None) -> None:
         super().__init__(message)
         self.epoch = epoch
-        """The other's epoch, where the service named it in refusing ours as lower."""
+        """The other's epoch, where the service named it."""
 
 
 @dataclass(frozen=True, slots=True)

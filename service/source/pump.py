@@ -226,7 +226,12 @@ class Pump:
             elif self._stalled():
                 self.reopened += 1
                 self.ownership.reopened = self.reopened
-                self._log.warning("the receiver brings nothing although the partition lags; opening another")
+                # A consumer group that does not exist looks like this: the SDK keeps its refusal to itself.
+                self._log.warning(
+                    "the receiver brings nothing although the partition lags; opening another. If this goes on, check "
+                    "that the consumer group exists",
+                    reopened=self.reopened,
+                )
                 return
             elif self._options.empty_calls:
                 await handler.events(())

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import logging
 from contextlib import asynccontextmanager
 
 import pytest
@@ -48,7 +47,6 @@ class SdkHost:
 
 @asynccontextmanager
 async def sdk_host(server, azurite, container):
-    logging.getLogger("azure").setLevel(logging.CRITICAL)
     store = BlobCheckpointStore.from_connection_string(azurite, container)
     client = EventHubConsumerClient.from_connection_string(
         server.connection_string(),
