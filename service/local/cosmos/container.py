@@ -5,9 +5,9 @@ from typing import Any
 
 from service.local.cosmos.documents import Document, Key, Store
 from service.local.cosmos.faults import Faults
-from service.local.cosmos.item_rules import ItemRules
+from service.local.cosmos.item_rules import LOGICAL_PARTITION_BYTES, ItemRules
 from service.local.cosmos.journal import Journal
-from service.local.cosmos.operations import Minter
+from service.local.cosmos.minter import Minter
 from service.local.cosmos.partition_key import Component, KeyValue
 from service.local.cosmos.ranges import Range, RangeMap
 from service.local.cosmos.resource_ids import DocumentRids
@@ -33,7 +33,7 @@ class Container:
     ) -> None:
         self.properties = properties
         self.rules = ItemRules.from_properties(properties, partition_limit_bytes)
-        self.store = Store()
+        self.store = Store(sized=partition_limit_bytes < LOGICAL_PARTITION_BYTES)
         self.write_log = WriteLog()
         self.faults = Faults()
         self.now = now
@@ -41,7 +41,7 @@ class Container:
         self.journal = journal
         self.throughput = throughput
         self.ranges = RangeMap(self.rules.keys, ranges, Budget)
-        self.minter = Minter(rids.of, self_link, self.store, now)
+        self.minter = Minter(rids, self_link, self.store, now)
         self._routes: dict[str, Range] = {}
         self._gone_total = 0.0
         self._gone_refused = 0

@@ -17,6 +17,7 @@ Key = tuple[str, str]
 Term = tuple[str, int, str]
 """Partition key text, number of the unique key, and its values as JSON: what no two documents may share."""
 NEVER: Final = float("inf")
+SLACK: Final = 1000
 
 
 class Document(NamedTuple):
@@ -67,12 +68,18 @@ class View(Protocol):
 
 
 class Store:
-    """All documents of a container: by name, in order of creation; and by change, in order of the last change."""
+    """All documents of a container: by name, in order of creation; and by change, in order of the last change.
 
-    def __init__(self) -> None:
+    `sized` says whether logical partitions are limited, so that their sizes have to be known.
+    """
+
+    def __init__(self, *, sized: bool = False) -> None:
         self._documents: dict[Key, Document] = {}
-        self._changes: dict[Key, Document] = {}
+        # Every version in order of change. Those that are no longer current are left out when it is read, and removed
+        # when they are most of it: cheaper than to look for the old version at each write.
+        self._versions: list[Document] = []
         self._holders: dict[Term, Key] = {}
+        self._sized = sized
         self._sizes: dict[str, int] = {}
         self._expiring: list[tuple[float, str, Key]] = []
         self._snapshot: list[Document] | None = None
@@ -92,43 +99,28 @@ class Store:
         return self._holders.get(term)
 
     def partition_bytes(self, partition_key: str) -> int:
-        """How much the documents of one logical partition take."""
+        """How much the documents of one logical partition take, if that is known."""
         return self._sizes.get(partition_key, 0)
 
     def put(self, document: Document) -> None:
         """Take a new document, or a new version of one."""
         name = (document.key.text, document.id)
-        old = self._documents.get(name)
-        sizes = self._sizes
-        if old is not None:
-            self._changes.pop(name, None)
-            sizes[name[0]] += len(document.body) - len(old.body)
-            for term in old.terms:
-                self._holders.pop(term, None)
-        else:
-            sizes[name[0]] = sizes.get(name[0], 0) + len(document.body)
+        if self._sized or document.terms:
+            self._forget(name)
+            self._remember(name, document)
         self._documents[name] = document
-        self._changes[name] = document
-        for term in document.terms:
-            self._holders[term] = name
+        self._versions.append(document)
         if document.expires != NEVER:
             heapq.heappush(self._expiring, (document.expires, document.etag, name))
         self._snapshot = None
+        if len(self._versions) > 2 * len(self._documents) + SLACK:
+            self._versions = [one for one in self._versions if self._is_current(one)]
 
     def delete(self, name: Key) -> None:
         """Remove a document; nothing happens if there is none."""
-        old = self._documents.pop(name, None)
-        if old is None:
-            return
-        self._changes.pop(name, None)
-        left = self._sizes[name[0]] - len(old.body)
-        if left:
-            self._sizes[name[0]] = left
-        else:
-            del self._sizes[name[0]]
-        for term in old.terms:
-            self._holders.pop(term, None)
-        self._snapshot = None
+        self._forget(name)
+        if self._documents.pop(name, None) is not None:
+            self._snapshot = None
 
     def expire(self, now: float) -> list[Key]:
         """Remove what has outlived its time; which they were."""
@@ -149,12 +141,27 @@ class Store:
 
     def newest_first(self) -> Iterator[Document]:
         """All, the one that changed last first: the change feed backwards."""
-        return reversed(self._changes.values())
+        return filter(self._is_current, reversed(self._versions))
 
-    def clear(self) -> None:
-        """Remove all."""
-        for name in list(self._documents):
-            self.delete(name)
+    def _is_current(self, document: Document) -> bool:
+        return self._documents.get(document.name) is document
+
+    def _remember(self, name: Key, document: Document) -> None:
+        self._sizes[name[0]] = self._sizes.get(name[0], 0) + len(document.body)
+        for term in document.terms:
+            self._holders[term] = name
+
+    def _forget(self, name: Key) -> None:
+        old = self._documents.get(name)
+        if old is None or not (self._sized or old.terms):
+            return
+        left = self._sizes[name[0]] - len(old.body)
+        if left:
+            self._sizes[name[0]] = left
+        else:
+            del self._sizes[name[0]]
+        for term in old.terms:
+            self._holders.pop(term, None)
 
 
 class Transaction:

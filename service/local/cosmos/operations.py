@@ -8,11 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-import orjson
-
-from service.local.cosmos.documents import NEVER, Document, Key, Store, View
+from service.local.cosmos.documents import Document, Key, View
 from service.local.cosmos.errors import BadRequest, Conflict, CosmosError, NotFound, PreconditionFailed
-from service.local.cosmos.item_rules import LOGICAL_PARTITION_BYTES, MAX_ITEM_BYTES, ItemRules, check_id
+from service.local.cosmos.item_rules import ItemRules, check_id
+from service.local.cosmos.minter import Minted, Minter
 from service.local.cosmos.partition_key import KeyValue
 from service.local.cosmos.patch import apply_patch
 from service.local.cosmos.throughput import REFUSED_WRITE, read_charge, write_charge
@@ -20,7 +19,6 @@ from service.local.cosmos.throughput import REFUSED_WRITE, read_charge, write_ch
 ALREADY_THERE: Final = (
     "Entity with the specified id already exists in the system. Learn more: https://aka.ms/CosmosDB/sql/errors/conflict"
 )
-MAX_DEPTH_MESSAGE: Final = "The document is nested too deeply."
 
 
 @dataclass(slots=True)
@@ -51,46 +49,6 @@ class Outcome(NamedTuple):
         return self.error.sub_status if self.error is not None else 0
 
 
-@dataclass(slots=True)
-class Minter:
-    """Makes versions of documents: the counters, ids and links of one container."""
-
-    rid: Callable[[int], str]
-    self_link: str
-    store: Store
-    """Whose counters they are; its lsn moves on only when a write is committed, so all of a batch have the same."""
-    now: Callable[[], float]
-
-    def mint(self, rules: ItemRules, view: View, key: KeyValue, body: dict[str, Any], old: Document | None) -> Document:
-        """The document that this body becomes, with its system properties; `old` is the version it takes over from."""
-        now = int(self.now())
-        name = (key.text, body["id"])
-        terms = rules.unique_terms(key, body) if rules.unique else ()
-        if terms:
-            rules.check_unique(view, name, terms)
-        expires = rules.expiry(body, now) if rules.default_ttl is not None or "ttl" in body else NEVER
-        store = self.store
-        if old is None:
-            number = store.numbers = store.numbers + 1
-        else:
-            number = old.number
-        store.etags += 1
-        etag = f'"{store.etags:08x}-0000-0000-0000-{now:012x}"'
-        rid = self.rid(number)
-        body["_rid"] = rid
-        body["_self"] = f"{self.self_link}docs/{rid}/"
-        body["_etag"] = etag
-        body["_attachments"] = "attachments/"
-        body["_ts"] = now
-        try:
-            raw = orjson.dumps(body)
-        except (orjson.JSONEncodeError, RecursionError) as error:
-            raise BadRequest(MAX_DEPTH_MESSAGE) from error
-        if len(raw) > MAX_ITEM_BYTES or rules.partition_limit_bytes < LOGICAL_PARTITION_BYTES:
-            rules.check_size(view, key.text, len(raw), len(old.body) if old else 0)
-        return Document(name[1], key, raw, etag, number, store.lsn + 1, now, expires, terms)
-
-
 def decide(operation: Operation, view: View, rules: ItemRules, minter: Minter) -> Outcome:
     """What the operation comes to, or the error that it meets."""
     handler = _KINDS.get(operation.kind)
@@ -112,8 +70,7 @@ def _upsert(operation: Operation, view: View, rules: ItemRules, minter: Minter) 
     # An upsert is a create first and a replace second, so a condition meets only a document that is there.
     if old is not None and (operation.if_match or operation.if_none_match):
         _check_conditions(operation, old)
-    document = minter.mint(rules, view, operation.key, body, old)
-    return _written(document, rules, 201 if old is None else 200)
+    return _written(minter.mint(rules, view, operation.key, body, old), rules, 201 if old is None else 200)
 
 
 def _replace(operation: Operation, view: View, rules: ItemRules, minter: Minter) -> Outcome:
@@ -197,5 +154,11 @@ def _check_conditions(operation: Operation, document: Document) -> None:
         )
 
 
-def _written(document: Document, rules: ItemRules, status: int) -> Outcome:
-    return Outcome(status, write_charge(len(document.body), rules.indexing.count(document.body)), document, document)
+def _written(minted: Minted, rules: ItemRules, status: int) -> Outcome:
+    document, values = minted
+    return Outcome(
+        status,
+        write_charge(len(document.body), values if rules.indexing.everything else rules.indexing.count(document.body)),
+        document,
+        document,
+    )

@@ -44,11 +44,11 @@ class DocumentRids:
     """The ids of the documents of one container."""
 
     def __init__(self, database: int, container: int) -> None:
-        self._prefix = _CONTAINER.pack(database, container | 0x80000000)
+        self.prefix = _CONTAINER.pack(database, container | 0x80000000)
 
     def of(self, number: int) -> str:
         """The id of the document with that number."""
-        return _text(self._prefix + number.to_bytes(8, "little"))
+        return _text(self.prefix + number.to_bytes(8, "little"))
 
 
 def _text(raw: bytes) -> str:
