@@ -5,6 +5,7 @@ can be done again without harm, and a run that was interrupted goes on with the 
 """
 
 import time
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -15,6 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documen
 from service import options as service_options
 from service.config import Settings
 from service.jobs import target
+from service.jobs.events import FAULT
 from service.jobs.faults import BadInput
 from service.jobs.ledger import Ledger
 from service.jobs.options import BackfillOptions
@@ -24,7 +26,6 @@ from service.jobs.records import WRITES, Decoding, latest, with_records
 from service.jobs.runs import Run, Runs, check_digest, digest_parts
 from service.jobs.session import parallelism
 from service.jobs.source import Source
-from service.jobs.sources.by_file import FAULT
 from service.jobs.watch import Watch
 from service.jobs.writer import Writing, write
 from service.ops.progress import Progress
@@ -83,7 +84,10 @@ class Backfill:
             result.tally.merge(tally)
         log.info("backfill", run=run.id, units=result.units, done_before=result.units_before)
         ledger = self._ledger(run)
-        with Watch(self._settings, ledger, enabled=self._yields()) as watch, Progress("units", result.units) as progress:
+        with (
+            Watch(self._settings, ledger, enabled=self._yields()) as watch,
+            Progress("units", result.units) as progress,
+        ):
             progress.advance(result.units_before)
             for unit in run.open_units():
                 self._do(run, unit, ledger, result)
@@ -97,9 +101,8 @@ class Backfill:
         engine = self._options.engine
         return self._source.plan(self._digest(), self._options.up_to, engine.window_bytes)
 
-    def records_of(self, unit: Unit, plan: Plan, observed: Observation | None = None) -> Any:  # noqa: ANN401 - a context
-        """For `explain`: the unit's events, being read."""
-        del observed
+    def reading(self, unit: Unit, plan: Plan) -> AbstractContextManager[DataFrame]:
+        """The unit's events."""
         return self._source.reading(unit, dict(plan.bounds))
 
     def _do(self, run: Run, unit: Unit, ledger: Ledger | None, result: BackfillResult) -> None:
@@ -142,7 +145,9 @@ class Backfill:
 
     def _yields(self) -> bool:
         live = self._source.live
-        return live is not None and bool(live.checkpoints) and not self._options.ignore_live and not self._options.dry_run
+        return (
+            live is not None and bool(live.checkpoints) and not self._options.ignore_live and not self._options.dry_run
+        )
 
     def _ledger(self, run: Run) -> Ledger | None:
         budget = self._options.budget

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-import pyarrow as pa
+import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import types as T  # noqa: N812 - as all of Spark's documentation has it
 
 from service.source.events import Event
@@ -34,6 +34,8 @@ EVENTS: Final = T.StructType(
 )
 """`enqueued` is in ms. `body_kind` is not `data` where an event had no data section: it becomes a dead letter."""
 
+FAULT: Final = "fault"
+"""The `body_kind` of a row that is no event: its offset names the file, its body says what is wrong."""
 NAMES: Final = tuple(EVENTS.fieldNames())
 _PROPERTY_ARROW: Final = pa.struct(
     [("number", pa.int64()), ("real", pa.float64()), ("text", pa.string()), ("bytes", pa.binary())]
@@ -53,6 +55,11 @@ ARROW: Final = pa.schema(
     ]
 )
 """The same for Arrow."""
+
+
+def is_fault(event: Event) -> bool:
+    """Whether the row is no event, but says what is wrong with a file."""
+    return str(event.body_kind) == FAULT
 
 
 def to_arrow(incarnation: int, partition: str, events: Sequence[Event]) -> pa.RecordBatch:
@@ -82,7 +89,11 @@ def from_arrow(batch: pa.RecordBatch) -> Iterator[tuple[int, str, Event]]:
         *columns, strict=True
     ):
         named = {name.encode(): _value(value) for name, value in properties} if properties else {}
-        yield incarnation, partition, Event(sequence, offset or "", enqueued, body or b"", named, body_kind, kind, encoding)
+        yield (
+            incarnation,
+            partition,
+            Event(sequence, offset or "", enqueued, body or b"", named, body_kind, kind, encoding),
+        )
 
 
 def _properties(properties: Mapping[Any, Any]) -> list[tuple[str, dict[str, Any]]]:

@@ -113,7 +113,9 @@ class LedgerBlob:
 class Allowance:
     """One task's share: asks before it spends. Of RU, what was guessed wrong is settled with the next lease."""
 
-    def __init__(self, blob: LedgerBlob | None, ledger: Ledger | None = None, now: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, blob: LedgerBlob | None, ledger: Ledger | None = None, now: Callable[[], float] = time.time
+    ) -> None:
         """Without a blob everything is allowed."""
         self._blob = blob
         self._ledger = ledger

@@ -1,4 +1,4 @@
-"""The live consumer, seen from a job: how far it has come, and whether it falls behind. Nothing of it is ever changed."""
+"""The live consumer, seen from a job: how far it has come, and how far behind it is. Nothing of it is changed."""
 
 import asyncio
 from collections.abc import Mapping
@@ -34,7 +34,9 @@ class Live:
     @property
     def lag(self) -> int:
         """Events in the hub that are not checkpointed, where there are checkpoints."""
-        return sum(max(0, self.partitions[name].last - at) for name, at in self.checkpoints.items() if name in self.partitions)
+        return sum(
+            max(0, self.partitions[name].last - at) for name, at in self.checkpoints.items() if name in self.partitions
+        )
 
     def bounds(self) -> dict[str, int]:
         """How far each partition may be taken; empty where no consumer ever was here."""
@@ -74,9 +76,7 @@ async def _look(settings: Settings) -> Live:
     checkpoints = {
         str(name): stored.checkpoint.sequence
         for name, stored in zip(described.partitions, found, strict=True)
-        if stored is not None
-        and stored.checkpoint is not None
-        and stored.incarnation in (None, described.created_ms)
+        if stored is not None and stored.checkpoint is not None and stored.incarnation in (None, described.created_ms)
     }
     return Live(client.namespace, described.created_ms, partitions, checkpoints)
 
@@ -98,9 +98,11 @@ def own_group(settings: Settings, wanted: str) -> str:
     """The consumer group a job reads with. Raises BadInput where it is the live consumer's."""
     if not wanted:
         raise BadInput(
-            "--consumer-group: missing. A job reads the hub in a consumer group of its own, or it would push out the live"
-            " consumer; make one and name it."
+            "--consumer-group: missing. A job reads the hub in a consumer group of its own, or it would push out the"
+            " live consumer; make one and name it."
         )
     if wanted.lower() == settings.eventhub_consumergroup.lower():
-        raise BadInput(f"--consumer-group: {wanted} is that of the live consumer, which would be pushed out. Name another.")
+        raise BadInput(
+            f"--consumer-group: {wanted} is that of the live consumer, which would be pushed out. Name another."
+        )
     return wanted

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import pyarrow as pa
+import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documentation has it
 from pyspark.sql import types as T  # noqa: N812 - as above
@@ -62,7 +62,12 @@ class Tally:
     def encode(self) -> dict[str, Any]:
         """For JSON."""
         partitions = {name: dict(counts) for name, counts in sorted(self.partitions.items())}
-        return {"records": dict(self.records), "ru": round(self.ru, 2), "partitions": partitions, "left_out": self.left_out}
+        return {
+            "records": dict(self.records),
+            "ru": round(self.ru, 2),
+            "partitions": partitions,
+            "left_out": self.left_out,
+        }
 
     @classmethod
     def decode(cls, found: Mapping[str, Any]) -> "Tally":

@@ -52,7 +52,7 @@ class Unit:
     @property
     def size(self) -> int:
         """Bytes, as far as is known."""
-        return sum(part.size for part in (*self.files, *self.ranges))
+        return sum(part.size for part in self.files) + sum(part.size for part in self.ranges)
 
 
 @dataclass(frozen=True, slots=True)

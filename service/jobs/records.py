@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
-import pyarrow as pa
+import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documentation has it
 from pyspark.sql import types as T  # noqa: N812 - as above
 
 from service.jobs.canonical import document_hash
-from service.jobs.events import EVENTS, from_arrow
-from service.jobs.sources.by_file import FAULT
+from service.jobs.events import EVENTS, FAULT, from_arrow, is_fault
 from service.sink.record import Decoder, DocumentOptions, Operation, Record
 from service.sink.routing import PartitionKeyDefinition
 from service.source.events import Event, Hub, PartitionId
@@ -114,7 +113,7 @@ class _DecodeTask:
         return pa.RecordBatch.from_arrays(arrays, names=[*kept, *names])
 
     def _records(self, incarnation: int, partition: str, event: Event) -> Iterator[tuple[Any, ...]]:
-        if event.body_kind == FAULT:  # type: ignore[comparison-overlap] # a kind of ours
+        if is_fault(event):
             yield 0, FAULT, "", event.offset, 0, None, event.body.decode(), None
             return
         hub = self._hubs.get(incarnation)

@@ -28,6 +28,7 @@ _LOCAL_SETTINGS: Final = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
+    "spark.python.daemon.module": "service.jobs.daemon",
 }
 
 
@@ -64,14 +65,16 @@ def start(options: EngineOptions, more: dict[str, str] | None = None) -> SparkSe
     try:
         spark = builder.getOrCreate()
     except (PySparkException, RuntimeError, OSError) as fault:
-        raise BadInput(f"Spark did not start ({first_line(fault)}). Java 17 or newer is needed; see docs/jobs.md") from fault
+        raise BadInput(
+            f"Spark did not start ({first_line(fault)}). Java 17 or newer is needed; see docs/jobs.md"
+        ) from fault
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 
 
 def is_local(spark: SparkSession) -> bool:
     """Whether driver and tasks share one machine, and so its disk."""
-    return spark.sparkContext.master.startswith("local")
+    return str(spark.sparkContext.master).startswith("local")
 
 
 def parallelism(spark: SparkSession, options: EngineOptions) -> int:
@@ -82,6 +85,10 @@ def parallelism(spark: SparkSession, options: EngineOptions) -> int:
 def _find_java() -> None:
     home = os.environ.get("JAVA_HOME")
     if home and not (Path(home) / "bin" / "java").exists():
-        raise BadInput(f"JAVA_HOME is {home}, but there is no bin/java in it. Point it at a Java of version 17 or newer.")
+        raise BadInput(
+            f"JAVA_HOME is {home}, but there is no bin/java in it. Point it at a Java of version 17 or newer."
+        )
     if not home and shutil.which("java") is None:
-        raise BadInput("Spark needs Java 17 or newer, and there is no `java` on the PATH. Install one, or set JAVA_HOME.")
+        raise BadInput(
+            "Spark needs Java 17 or newer, and there is no `java` on the PATH. Install one, or set JAVA_HOME."
+        )

@@ -14,12 +14,13 @@ from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documen
 from service.config import Settings
 from service.errors import SetupFault
 from service.jobs import live as live_consumer
+from service.jobs.events import FAULT
 from service.jobs.faults import BadInput
 from service.jobs.live import Live
 from service.jobs.options import SourceOptions
 from service.jobs.plan import FilePart, Plan, Unit, pack_files, pack_ranges
 from service.jobs.sources import capture, files, hub, letters
-from service.jobs.sources.by_file import FAULT, Faulty, ReadFile, events_by_file
+from service.jobs.sources.by_file import Faulty, ReadFile, events_by_file
 from service.jobs.sources.capture_names import NameFormat
 from service.jobs.storage import Store, open_store
 
@@ -107,8 +108,12 @@ class Source:
             case "capture":
                 jvm = None if self._options.reader == "python" else capture.probe(self._spark)
                 if jvm is None and self._options.reader == "jvm":
-                    raise BadInput("--reader jvm: this Spark has no Avro reader. Add the package spark-avro, or use python.")
-                return capture.CaptureReader(self._store(), NameFormat(self._options.path_format), self.incarnation, jvm)
+                    raise BadInput(
+                        "--reader jvm: this Spark has no Avro reader. Add the package spark-avro, or use python."
+                    )
+                return capture.CaptureReader(
+                    self._store(), NameFormat(self._options.path_format), self.incarnation, jvm
+                )
             case "hub":
                 group = live_consumer.own_group(self._settings, self._options.consumer_group)
                 return _Ranges(hub.HubReader(self._settings, group, self.incarnation))
@@ -126,8 +131,8 @@ class Source:
         except SetupFault as fault:
             if self._options.source == "hub" or not self._options.incarnation:
                 raise SetupFault(
-                    f"{fault}. (The hub is asked for its created_at, its partitions and the live consumer's checkpoints;"
-                    " where it is gone, give --incarnation.)"
+                    f"{fault}. (The hub is asked for its created_at, its partitions and the live consumer's"
+                    " checkpoints; where it is gone, give --incarnation.)"
                 ) from None
             return None
 
@@ -159,7 +164,9 @@ class Source:
     def _look_over(self, parts: Sequence[FilePart]) -> None:
         """The beginning of each file; with `strict` the whole of it. Raises BadInput where none can be read."""
         store = self._store()
-        self._faulty = capture.bad_files(self._spark, store, parts) if self._options.strict else capture.bad_heads(store, parts)
+        self._faulty = (
+            capture.bad_files(self._spark, store, parts) if self._options.strict else capture.bad_heads(store, parts)
+        )
         if parts and len(self._faulty) == len(parts):
             first = self._faulty[0]
             raise BadInput(f"none of the {len(parts)} files can be read; {first.name}: {first.why}.")

@@ -120,7 +120,9 @@ class Blobs:
         """One listing; what is no file (folders of hierarchical namespaces) is left out."""
         with self._client() as client:
             found = [
-                FileInfo(str(blob.name), int(blob.size or 0), str(blob.etag), round(blob.last_modified.timestamp() * 1000))
+                FileInfo(
+                    str(blob.name), int(blob.size or 0), str(blob.etag), round(blob.last_modified.timestamp() * 1000)
+                )
                 for blob in client.list_blobs(name_starts_with=self.prefix)
                 if not (blob.metadata or {}).get("hdi_isfolder")
             ]
@@ -129,7 +131,9 @@ class Blobs:
     def head(self, name: str) -> bytes:
         """The first 64 KB, by a range."""
         with self._client() as client:
-            return client.download_blob(name, offset=0, length=_HEAD_BYTES).readall() if self._size(client, name) else b""
+            return (
+                client.download_blob(name, offset=0, length=_HEAD_BYTES).readall() if self._size(client, name) else b""
+            )
 
     def _size(self, client: ContainerClient, name: str) -> int:
         return int(client.get_blob_client(name).get_blob_properties().size or 0)

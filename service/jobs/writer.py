@@ -9,20 +9,19 @@ from collections import Counter
 from collections.abc import Coroutine, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
-import pyarrow as pa
+import pyarrow as pa  # type: ignore[import-untyped]
 from azure.identity.aio import DefaultAzureCredential
 from pyspark.sql import DataFrame
 
 from service import options
 from service.clock import uptime
 from service.config import Settings
-from service.jobs.events import from_arrow
+from service.jobs.events import from_arrow, is_fault
 from service.jobs.ledger import Allowance, Ledger, open_ledger
 from service.jobs.outcomes import LEFT_ALONE, LEFT_OUT, OUTCOMES, outcome_batch
 from service.jobs.records import Decoding
-from service.jobs.sources.by_file import FAULT
 from service.jobs.unstamped import Watched
 from service.sink.cosmos import CosmosContainer
 from service.sink.dead_letters import BlobDeadLetters
@@ -70,7 +69,7 @@ def write(records: DataFrame, writing: Writing) -> DataFrame:
 class _Loop:
     """An event loop that stands still between batches."""
 
-    def __enter__(self) -> "_Loop":
+    def __enter__(self) -> Self:
         self._runner = asyncio.Runner()
         return self
 
@@ -117,10 +116,12 @@ class _WriteTask:
     async def write(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Hand a batch to the sink; gives what was settled meanwhile."""
         sink = self._sink or await self._begin()
-        rows = zip(from_arrow(batch), batch.column("index").to_pylist(), batch.column("reason").to_pylist(), strict=True)
+        rows = zip(
+            from_arrow(batch), batch.column("index").to_pylist(), batch.column("reason").to_pylist(), strict=True
+        )
         submitted = 0
         for (incarnation, partition, event), index, reason in rows:
-            if event.body_kind == FAULT:  # type: ignore[comparison-overlap] # a kind of ours
+            if is_fault(event):
                 self._counts["", LEFT_OUT, f"{event.offset}\n{reason}"] += 1
                 continue
             if submitted % _CHUNK_RECORDS == 0:
@@ -202,5 +203,3 @@ class _WriteTask:
 
 async def _no_checkpoint(_: Checkpoint) -> None:
     raise AssertionError("a job never writes a checkpoint")
-
-

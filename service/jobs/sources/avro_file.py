@@ -30,14 +30,19 @@ READER_SCHEMA: Final[dict[str, Any]] = {
     ],
 }
 """What is asked of every file; a file whose unions are in another order is read by it just as well."""
-_TYPES: Final = {"SequenceNumber": {"long", "int"}, "Offset": {"string"}, "EnqueuedTimeUtc": {"string"}, "Body": {"bytes"}}
+_TYPES: Final = {
+    "SequenceNumber": {"long", "int"},
+    "Offset": {"string"},
+    "EnqueuedTimeUtc": {"string"},
+    "Body": {"bytes"},
+}
 _MAGIC: Final = b"Obj\x01"
 _CODECS: Final = ("null", "deflate")
 _SYNC_BYTES: Final = 16
 
 
 class BadFile(Exception):
-    """This is no sound file of Capture; the message says why."""
+    """No sound file of Capture; the message says why."""
 
 
 def check_head(head: bytes) -> None:

@@ -8,20 +8,16 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
-import pyarrow as pa
+import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
-from service.jobs.events import ARROW, EVENTS, to_arrow
+from service.jobs.events import EVENTS, FAULT, to_arrow
 from service.jobs.faults import BadInput
 from service.jobs.plan import FilePart
 from service.jobs.sources.avro_file import BadFile
 from service.jobs.storage import Store
 from service.source.events import Event
-
-FAULT: Final = "fault"
-"""The `body_kind` of a row that is no event: its offset names the file, its body says what is wrong."""
 
 ReadFile = Callable[[Path, FilePart], Iterator[tuple[str, list[Event]]]]
 """From a local file to partition and events, list by list. Raises BadFile."""
@@ -77,4 +73,4 @@ def _read_part(part: FilePart, store: Store, incarnation: int, read_file: ReadFi
 
 
 def _fault(name: str, why: str) -> pa.RecordBatch:
-    return to_arrow(0, "", [Faulty(name, why).event()]).cast(ARROW)
+    return to_arrow(0, "", [Faulty(name, why).event()])

@@ -29,7 +29,7 @@ from service.jobs.storage import Store
 from service.source.events import Event
 
 _FORMATS: Final = ("avro", "org.apache.spark.sql.avro.AvroFileFormat")
-"""The documented name needs the spark-avro package; the class lies in spark-sql itself since Spark 4.0, undocumented."""
+"""The documented name needs the package spark-avro; the class lies in spark-sql since Spark 4.0, undocumented."""
 _BATCH_EVENTS: Final = 2000
 _STAGING_THREADS: Final = 4
 
@@ -73,7 +73,9 @@ def list_capture(
             " Give their format with --path-format, or a path that holds nothing else."
         )
     if len(hubs) > 1:
-        raise BadInput(f"under {store.text()} are files of several hubs ({', '.join(sorted(hubs))}): give a path of one.")
+        raise BadInput(
+            f"under {store.text()} are files of several hubs ({', '.join(sorted(hubs))}): give a path of one."
+        )
     return CaptureFiles(tuple(parts), tuple(empty), tuple(hubs))
 
 

@@ -32,9 +32,8 @@ class NameFormat:
         unknown = [word for word in words if word not in _WORDS]
         if missing or unknown or len(words) != len(set(words)):
             faults = [f"{{{word}}} is missing" for word in missing] + [f"{{{word}}} is unknown" for word in unknown]
-            raise BadInput(
-                f"--path-format {text!r} is no archiveNameFormat of Capture: {', '.join(faults) or 'a word comes twice'}."
-            )
+            why = ", ".join(faults) or "a word comes twice"
+            raise BadInput(f"--path-format {text!r} is no archiveNameFormat of Capture: {why}.")
         self.text = text
         self.words: Final = tuple(words)
         pattern = "".join(_group(part) if at % 2 else re.escape(part) for at, part in enumerate(parts))

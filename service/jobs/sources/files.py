@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 import orjson
-import pyarrow as pa
-import pyarrow.parquet as pq
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from service.jobs.faults import BadInput
 from service.jobs.plan import FilePart

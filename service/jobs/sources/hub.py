@@ -1,10 +1,10 @@
-"""A hub's retained range as events: one task per partition, each reading its sequences in a consumer group of the job's."""
+"""A hub's retained range as events: one task per partition, each in a consumer group of the job's own."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-import pyarrow as pa
+import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
 from service import options
@@ -18,6 +18,7 @@ from service.source.connect import connect_hub
 from service.source.event_hubs import EventHubs
 from service.source.events import Event, PartitionId
 from service.source.hub import After
+from service.source.receiver import EventHubReceiver
 
 _GUESSED_EVENT_BYTES = 1024
 """A hub does not say how large its events are; a unit's size is guessed by this."""
@@ -41,7 +42,7 @@ class HubReader:
         def read_numbers(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
                 for number in batch.column(0).to_pylist():
-                    yield from reader._read(ranges[number])  # noqa: SLF001 - itself, in a task
+                    yield from reader._read(ranges[number])
 
         if not ranges:
             return fault_rows(spark, [])
@@ -106,10 +107,12 @@ class _Reading:
         description = await self._client.describe_partition(PartitionId(self._part.partition))
         if description.first_kept > self._at + 1:
             taken = min(description.first_kept, self._part.last + 1) - self._at - 1
-            self.fault = Faulty(f"partition {self._part.partition}", f"retention has taken {taken} events before they were read")
+            self.fault = Faulty(
+                f"partition {self._part.partition}", f"retention has taken {taken} events before they were read"
+            )
         return description.last >= self._at
 
-    def _open(self):  # type: ignore[no-untyped-def] # noqa: ANN202 - what the client gives
+    def _open(self) -> EventHubReceiver:
         return self._client.receiver(PartitionId(self._part.partition), 0, After(self._at))
 
     async def close(self) -> None:

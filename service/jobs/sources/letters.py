@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 import orjson
-import pyarrow as pa
+import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812 - as all of Spark's documentation has it
 
@@ -72,7 +72,7 @@ def read_one(path: Path, _part: FilePart) -> Iterator[tuple[str, list[Event]]]:
     """The events of a file of letters. Letters of a part of an event are left to `sluice deadletters redrive`."""
     for row in _rows(path.read_bytes()):
         if row["whole"]:
-            yield row["partition"], [_event(row)]
+            yield str(row["partition"]), [_event(row)]
 
 
 def _event(row: dict[str, object]) -> Event:

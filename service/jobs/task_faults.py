@@ -1,0 +1,37 @@
+"""Errors of tasks, found again in the text that Spark makes of them."""
+
+import re
+from typing import Final
+
+from pyspark.errors import PySparkException
+
+from service.errors import BadSettings, DeadLetterFlood, SetupFault, SluiceError
+from service.jobs.faults import BadInput, first_line
+
+_RAISED: Final = re.compile(r"^(?:service\.[\w.]+\.)?(\w+): (.+)$", re.MULTILINE)
+_OURS: Final[dict[str, type[SluiceError]]] = {
+    "SetupFault": SetupFault,
+    "Retry": SetupFault,
+    "BadInput": BadInput,
+    "DeadLetterFlood": DeadLetterFlood,
+}
+
+
+def fault_of(error: PySparkException) -> SluiceError:
+    """Ours where a task raised one of ours; else a sentence with the first line of what Spark says."""
+    text = str(error)
+    for name, message in reversed(_RAISED.findall(text)):
+        if name == "BadSettings":
+            return BadSettings([message])
+        if name in _OURS:
+            return _OURS[name](message)
+    for name, sentence in _KNOWN.items():
+        if name in text:
+            return BadInput(sentence)
+    return BadInput(f"Spark could not do it: {first_line(error)}")
+
+
+_KNOWN: Final = {
+    "OutOfMemoryError": "Spark ran out of memory: give the driver and executors more, or make the windows smaller.",
+    "No space left on device": "a disk is full: Spark spills to SPARK_LOCAL_DIRS, and files are staged in TMPDIR.",
+}
