@@ -1,10 +1,12 @@
 """The command `sluice`: its groups of commands, and errors as messages with exit codes."""
 
 import sys
+from dataclasses import asdict
+from typing import Annotated
 
 import typer
 
-from service.commands import leases, local
+from service.commands import dead_letters, leases, local
 from service.commands.common import EnvFile, Json, answer_json, read_settings, run
 from service.commands.status import status
 from service.errors import BadSettings, Fatal, SluiceError
@@ -49,10 +51,25 @@ def worker(env_file: EnvFile = None) -> None:
 
 
 @config.command("check")
-def config_check(env_file: EnvFile = None) -> None:
+def config_check(
+    env_file: EnvFile = None,
+    online: Annotated[bool, typer.Option("--online", help="Also try hub, storage, Cosmos and bulk.")] = False,
+    as_json: Json = False,
+) -> None:
     """Report every fault of the settings at once; exit code 78 when there is one."""
-    read_settings(env_file)
-    typer.echo("settings: no fault found")
+    settings = read_settings(env_file)
+    if not online:
+        typer.echo("settings: no fault found")
+        return
+    from service.ops.online_check import online_check  # noqa: PLC0415 - as above
+
+    findings = run(online_check(settings))
+    if as_json:
+        answer_json([asdict(finding) for finding in findings])
+    else:
+        for finding in findings:
+            typer.echo(f"{'ok' if finding.ok else 'FAULT':6}{finding.what}: {finding.said}")
+    raise typer.Exit(0 if all(finding.ok for finding in findings) else BadSettings.exit_code)
 
 
 @config.command("show")
@@ -66,10 +83,20 @@ def config_show(env_file: EnvFile = None, as_json: Json = False) -> None:
         typer.echo(f"{name}={'' if value is None else value}")
 
 
+@config.command("table")
+def config_table() -> None:
+    """Print the table of settings as the README has it."""
+    from service.ops.settings_table import settings_table  # noqa: PLC0415 - only here
+
+    typer.echo(settings_table())
+
+
 app.command()(status)
 app.command()(local.produce)
 app.command()(local.demo)
 app.add_typer(leases.leases, name="leases")
 app.add_typer(leases.checkpoints, name="checkpoints")
+app.add_typer(dead_letters.dead_letters, name="deadletters")
+app.add_typer(dead_letters.transform, name="transform")
 app.add_typer(config, name="config")
 app.add_typer(local.local, name="local")

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -107,8 +108,10 @@ def _with_ports(options: StackOptions, folder: Path) -> StackOptions:
     """The ports asked for; else those of the folder's last stack, since a hub at another address is another hub."""
     file = folder / "ports.json"
     before = orjson.loads(file.read_bytes()) if file.exists() else {}
-    names = ("event_hubs_port", "cosmos_port", "blob_port")
-    ports = {name: getattr(options, name) or before.get(name) or free_port() for name in names}
+    ports: dict[str, Any] = {
+        name: getattr(options, name) or before.get(name) or free_port()
+        for name in ("event_hubs_port", "cosmos_port", "blob_port")
+    }
     file.write_bytes(orjson.dumps(ports))
     return replace(options, **ports)
 
