@@ -88,6 +88,7 @@ class DocumentOrder:
             return () if entry.following is None else (entry.following,)
         if len(pending.entries) == 1 and pending.waiters is None:  # the usual case, in few steps
             self._last.pop(entry.document, None)
+            pending.entries = ()  # or event and record would hold each other until the garbage collector comes
             return ()
         return self._finish(pending)
 
@@ -116,6 +117,7 @@ class DocumentOrder:
             for entry in done.entries:
                 if self._last.get(entry.document) is done:
                     del self._last[entry.document]
+            done.entries = ()
             for waiter in done.waiters or ():
                 waiter.blockers -= 1
                 if waiter.blockers:

@@ -1,5 +1,8 @@
 """Order by document, held against a model: what may go, and when."""
 
+import gc
+import weakref
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -97,3 +100,18 @@ def test_against_a_model(events, random):
         assert {id(e) for e in free} == {id(e) for e in everything if e not in done and allowed(e)}
     assert len(done) == sum(map(len, events))
     assert len(order) == 0
+
+
+def test_what_is_completed_is_freed_without_the_garbage_collector():
+    gc.disable()
+    try:
+        order = DocumentOrder()
+        entries, _ = admit(order, 0, "a")
+        waiting, _ = admit(order, 1, "a", "b")
+        seen = [weakref.ref(entry.pending.item) for entry in (*entries, *waiting)]
+        for entry in (*entries, *waiting):
+            list(order.complete(entry))
+        del entry, entries, waiting
+        assert [ref() for ref in seen] == [None, None, None]
+    finally:
+        gc.enable()
