@@ -59,8 +59,8 @@ ENV JAVA_HOME=/usr/lib/jvm/default-java \
     PYSPARK_PYTHON=/opt/sluice/venv/bin/python
 RUN ln -s "$(dirname "$(dirname "$(readlink -f /usr/bin/java)")")" /usr/lib/jvm/default-java
 USER 10001:10001
-ENTRYPOINT ["sluice"]
-CMD ["backfill", "--help"]
+ENTRYPOINT ["python", "-m", "service.jobs"]
+CMD ["--help"]
 
 # ---- The service: no JVM, no local stack.
 FROM base AS service

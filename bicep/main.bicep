@@ -774,6 +774,8 @@ module backfillJob 'modules/job.bicep' = if (deployApps && sparkEnabled) {
       'capture'
       '--path'
       'blob://${captureContainer}'
+      '--path-format'
+      captureNameFormat
     ]
     cpu: sparkCpu
     memory: sparkMemory
@@ -805,6 +807,8 @@ module reconcileJob 'modules/job.bicep' = if (deployApps && sparkEnabled) {
       'capture'
       '--path'
       'blob://${captureContainer}'
+      '--path-format'
+      captureNameFormat
     ]
     cpu: sparkCpu
     memory: sparkMemory

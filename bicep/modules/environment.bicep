@@ -15,7 +15,7 @@ param workspaceId string
 @description('Required. Subnet of the environment; empty for none.')
 param subnetId string
 
-resource environment 'Microsoft.App/managedEnvironments@2025-01-01' = {
+resource containerEnvironment 'Microsoft.App/managedEnvironments@2025-01-01' = {
   name: name
   location: location
   tags: tags
@@ -39,7 +39,7 @@ resource environment 'Microsoft.App/managedEnvironments@2025-01-01' = {
 
 resource logs 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' = {
   name: 'logs'
-  scope: environment
+  scope: containerEnvironment
   properties: {
     workspaceId: workspaceId
     logs: [
@@ -52,7 +52,7 @@ resource logs 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' = {
 }
 
 @description('Resource id of the environment.')
-output id string = environment.id
+output id string = containerEnvironment.id
 
 @description('Domain of its apps.')
-output defaultDomain string = environment.properties.defaultDomain
+output defaultDomain string = containerEnvironment.properties.defaultDomain

@@ -2,7 +2,7 @@
 
     python job.py --reports https://account.blob.core.windows.net/reports backfill --source capture ...
 
-`sluice backfill|reconcile|repair` gets a folder for its report; what it wrote there is then stored under
+`backfill`, `reconcile` or `repair` gets a folder for its report; what it wrote there is then stored under
 `<command>/<time>/` in the container given. The exit code is that of the command, or 1 where only storing failed.
 BLOB_CONNSTRING is used where it is set, else the identity.
 """
@@ -25,7 +25,7 @@ def main() -> int:
     """Run the command, keep its report, give back its exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--reports", required=True, metavar="URL", help="address of the blob container for reports")
-    parser.add_argument("command", nargs=argparse.REMAINDER, help="a command of sluice, without --report")
+    parser.add_argument("command", nargs=argparse.REMAINDER, help="a job with its options, without --report")
     options = parser.parse_args()
     if not options.command:
         parser.error("which command shall run? For instance: backfill --source capture")
@@ -35,8 +35,8 @@ def main() -> int:
 
 
 def run(command: list[str]) -> int:
-    """Run `sluice` as a child, and hand on the signal to end."""
-    child = subprocess.Popen([sys.executable, "-m", "service", *command])  # noqa: S603 - our own program
+    """Run the job as a child, and hand on the signal to end."""
+    child = subprocess.Popen([sys.executable, "-m", "service.jobs", *command])  # noqa: S603 - our own program
     signal.signal(signal.SIGTERM, lambda *_: child.send_signal(signal.SIGTERM))
     return child.wait()
 

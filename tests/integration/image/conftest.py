@@ -32,10 +32,14 @@ class Installed:
     def sluice(self) -> Path:
         return self.folder / "venv/bin/sluice"
 
+    @property
+    def spark_submit(self) -> Path:
+        return self.folder / "venv/bin/spark-submit"
+
     def variables(self, image: str = "service") -> dict[str, str]:
         """What the image sets, and nothing of ours."""
         found = environment(lineage(stages((ROOT / "Dockerfile").read_text()), image))
-        own = {name: value for name, value in found.items() if not value.startswith("/opt/") and name != "PATH"}
+        own = {name: value for name, value in found.items() if not value.startswith(("/opt/", "/usr/lib/jvm"))}
         return {**own, "PATH": f"{self.folder}/venv/bin:/usr/bin:/bin", "HOME": "/nonexistent"}
 
     def run(self, *command: str, **variables: str) -> subprocess.CompletedProcess[str]:

@@ -52,7 +52,7 @@ def test_the_user_is_a_number_and_not_root(name):
 
 @pytest.mark.parametrize("name", IMAGES)
 def test_signals_reach_python_since_no_shell_is_between(name):
-    assert exec_form(STAGES[name].last("ENTRYPOINT")) == ["sluice"]
+    assert exec_form(STAGES[name].last("ENTRYPOINT"))[0] in {"sluice", "python"}
     assert exec_form(STAGES[name].last("CMD"))
     assert STAGES["service"].last("STOPSIGNAL") == "SIGTERM"
 

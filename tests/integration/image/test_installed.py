@@ -97,3 +97,31 @@ def test_an_empty_environment_gets_all_it_needs_from_the_constraints(open_folder
     close(folder)
     assert made.run(str(made.sluice), "config", "check").returncode == 78
     run_until_all_arrived(made, make_stack(), preload, tmp_path / "run.log")
+
+
+@pytest.mark.proof
+@pytest.mark.spark
+def test_an_empty_environment_runs_the_backfill_with_the_extra_spark(open_folder, wheel, make_stack, preload, tmp_path):
+    folder = open_folder / "spark"
+    folder.mkdir()
+    made = new_environment(folder)
+    wanted = f"sluice[azure-monitor,spark] @ {wheel.as_uri()}"
+    command = [made.python, "-m", "pip", "install", "-q", "-c", str(ROOT / "constraints.txt"), wanted]
+    subprocess.run(command, check=True, timeout=1800)
+    variables = made.variables("spark") | {"HOME": str(tmp_path)}
+    for start in (
+        [made.python, "-m", "service.jobs"],
+        [made.spark_submit, "--master", "local[2]", ROOT / "deploy/spark/main.py"],
+    ):
+        stack = make_stack()
+        stack.hub.consumer_groups["spark"] = "spark"
+        expected = preload(stack, 500)
+        report = tmp_path / f"report-{stack.env_file.stat().st_mtime_ns}"
+        arguments = ["backfill", "--source", "hub", "--consumer-group", "spark", "--up-to", "end", "--report", report]
+        command = [str(word) for word in (*start, *arguments)]
+        answer = subprocess.run(
+            command, env=variables | variables_of(stack), capture_output=True, text=True, check=False, timeout=600
+        )
+        assert answer.returncode == 0, answer.stderr[-3000:]
+        assert {document["id"] for document in stack.documents()} == expected.keys()
+        assert (report / "summary.json").is_file()

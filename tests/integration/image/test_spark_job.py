@@ -24,14 +24,15 @@ if "--wait" in sys.argv:
     time.sleep(60)
 sys.exit(int(sys.argv[sys.argv.index("--end") + 1]))
 """
-"""In the place of the package `service`: writes a report and ends as told."""
+"""In the place of `service.jobs`: writes a report and ends as told."""
 
 
 @pytest.fixture
 def job(tmp_path, azurite, blob_container_name):
-    (tmp_path / "service").mkdir()
+    (tmp_path / "service/jobs").mkdir(parents=True)
     (tmp_path / "service/__init__.py").write_text("")
-    (tmp_path / "service/__main__.py").write_text(STAND_IN)
+    (tmp_path / "service/jobs/__init__.py").write_text("")
+    (tmp_path / "service/jobs/__main__.py").write_text(STAND_IN)
 
     def start(*arguments, container=blob_container_name):
         command = [
