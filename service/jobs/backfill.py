@@ -16,6 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documen
 from service import options as service_options
 from service.config import Settings
 from service.jobs import target
+from service.jobs.closing import close
 from service.jobs.events import FAULT
 from service.jobs.faults import BadInput
 from service.jobs.ledger import Ledger
@@ -51,6 +52,10 @@ class BackfillResult:
     empty: tuple[str, ...] = ()
     left_out: dict[str, str] = field(default_factory=dict)
     """Files that could not be read, and why: their units are not done."""
+    deletes: Tally = field(default_factory=Tally)
+    """What the closing pass did: see `closing.py`."""
+    unseen: dict[str, int] = field(default_factory=dict)
+    """Events beyond the bounds that the closing pass could not look at yet, by partition."""
     held_seconds: float = 0.0
     """How long the live consumer was given way to."""
 
@@ -92,6 +97,8 @@ class Backfill:
             for unit in run.open_units():
                 self._do(run, unit, ledger, result)
                 progress.advance(1)
+            if not self._options.dry_run:
+                self._close(run.plan, ledger, result)
         result.held_seconds = watch.held_seconds
         result.seconds = time.monotonic() - began
         return result
@@ -103,11 +110,11 @@ class Backfill:
 
     def reading(self, unit: Unit, plan: Plan) -> AbstractContextManager[DataFrame]:
         """The unit's events."""
-        return self._source.reading(unit, dict(plan.bounds))
+        return self._source.reading(unit, plan.bounds)
 
     def _do(self, run: Run, unit: Unit, ledger: Ledger | None, result: BackfillResult) -> None:
         observed = Observation()
-        with self._source.reading(unit, dict(run.plan.bounds)) as events:
+        with self._source.reading(unit, run.plan.bounds) as events:
             chosen = (
                 events.transform(with_records, self._decoding, narrow=False)
                 .transform(_observe, observed)
@@ -127,6 +134,11 @@ class Backfill:
         result.units_done += 1
         if not self._options.dry_run:
             self._runs.mark(run, unit, tally)
+
+    def _close(self, plan: Plan, ledger: Ledger | None, result: BackfillResult) -> None:
+        writing = Writing(self._settings, self._decoding, ledger, self._options.budget.in_flight)
+        closing = close(self._source, plan, self._decoding, writing, self._tasks, self._options.engine.window_bytes)
+        result.deletes, result.unseen = closing.tally, closing.unseen
 
     def _find_or_begin(self) -> Run:
         if self._options.dry_run:

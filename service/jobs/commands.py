@@ -129,6 +129,8 @@ def _backfill_summary(result: BackfillResult, options: BackfillOptions, code: in
         "ru": tally["ru"],
         "left_out": result.left_out,
         "empty": list(result.empty),
+        "closing_deletes": dict(result.deletes.records),
+        "closing_unseen": result.unseen,
         "held_seconds": result.held_seconds,
         "seconds": round(result.seconds, 1),
         "options": asdict(options),
@@ -140,6 +142,11 @@ def _backfill_text(result: BackfillResult, folder: Path) -> str:
     lines = [f"run {result.run_id}: {result.units_before + result.units_done} of {result.units} units done; {counts}"]
     lines += [f"left out: {name}: {why}" for name, why in result.left_out.items()]
     lines += [f"empty: {name}" for name in result.empty[:10]]
+    if result.unseen:
+        lines.append(
+            f"{sum(result.unseen.values())} events beyond the bound are not in the source yet. If some of them are deletes"
+            " that the live consumer has done, their documents may be back: reconcile later, and repair."
+        )
     if result.left_out:
         lines.append("Mend or remove these files and run it again: their units are not done.")
     return "\n".join([*lines, f"report in {folder}"])

@@ -92,8 +92,7 @@ def reconcile_page(summary: Mapping[str, Any], differences: Sequence[Mapping[str
                 for name, each in summary["covered"].items()
             ],
         ),
-        f"<p>From {escape(summary['reads'])}, in {summary['seconds']:,.0f} s."
-        f" Reading Cosmos cost {summary['ru']:,.0f} RU.</p>",
+        f"<p>From {escape(summary['reads'])}, in {summary['seconds']:,.0f} s, for {summary['ru']:,.0f} RU.</p>",
     ]
     if keys:
         sections += [

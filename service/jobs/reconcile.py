@@ -129,7 +129,7 @@ class Reconcile:
         frames = []
         with Progress("units read", len(plan.units)) as progress:
             for unit in plan.units:
-                with self._source.reading(unit, dict(plan.bounds)) as events:
+                with self._source.reading(unit, plan.bounds) as events:
                     frame = self._keep(events.transform(with_records, self._decoding, narrow=True))
                     faults = frame.where(F.col("operation") == FAULT).select("id", "reason").collect()
                     result.left_out.update({row["id"]: row["reason"] for row in faults})

@@ -98,7 +98,7 @@ class Repair:
         plan = self._source.plan("", self._up_to, self._options.engine.window_bytes)
         found: Counter[str] = Counter()
         for unit in plan.units:
-            with self._source.reading(unit, dict(plan.bounds)) as events:
+            with self._source.reading(unit, plan.bounds) as events:
                 # Only the events that are needed are decoded.
                 place = ["incarnation", "partition", "sequence"]
                 needed = events.join(mended.select(*place).distinct(), place, "left_semi")

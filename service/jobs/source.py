@@ -1,9 +1,9 @@
 """A job's source: planned once by the driver, then read unit by unit."""
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
@@ -90,8 +90,33 @@ class Source:
             raise BadInput(f"there is nothing to read: {self.text()} holds no events of the time and range asked for.")
         return Plan(digest, units, bounds, self.incarnation, empty)
 
+    def newest(self) -> dict[str, int]:
+        """By partition: the last sequence that the hub has now; empty where it cannot be asked."""
+        if self.live is None:
+            return {}
+        now = live_consumer.look(self._settings)
+        return {name: partition.last for name, partition in now.partitions.items()}
+
+    def beyond(self, plan: Plan, window_bytes: int) -> Plan:
+        """What the source has by now beyond the bounds of a plan: none of its earlier files or sequences."""
+        done = {part.name for unit in plan.units[:-1] for part in unit.files}
+        match self._options.source:
+            case "capture":
+                # The plan's last files may hold events on both sides of the bound.
+                units = pack_files([part for part in self._captured().parts if part.name not in done], window_bytes)
+            case "hub":
+                live = live_consumer.look(self._settings)
+                ranges = hub.ranges_of(live, 0, {})
+                after = [
+                    replace(part, first=max(part.first, plan.bounds.get(part.partition, -1) + 1)) for part in ranges
+                ]
+                units = pack_ranges([part for part in after if part.first <= part.last], window_bytes)
+            case _:
+                units = ()
+        return replace(plan, units=units)
+
     @contextmanager
-    def reading(self, unit: Unit, bounds: dict[str, int]) -> Iterator[DataFrame]:
+    def reading(self, unit: Unit, bounds: Mapping[str, int]) -> Iterator[DataFrame]:
         """The unit's events up to the bounds. What was brought to this disk for it goes at the end."""
         with tempfile.TemporaryDirectory(prefix="sluice-") as folder:
             events = self._reader().read(self._spark, unit, Path(folder))
@@ -145,7 +170,7 @@ class Source:
             return {}
         return self.live.bounds()
 
-    def _within(self, events: DataFrame, bounds: dict[str, int]) -> DataFrame:
+    def _within(self, events: DataFrame, bounds: Mapping[str, int]) -> DataFrame:
         if not bounds:
             return events
         table = F.create_map(*(F.lit(value) for pair in bounds.items() for value in pair))

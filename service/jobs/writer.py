@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame
 from service import options
 from service.clock import uptime
 from service.config import Settings
+from service.errors import SetupFault
 from service.jobs.events import from_arrow, is_fault
 from service.jobs.ledger import Allowance, Ledger, open_ledger
 from service.jobs.outcomes import LEFT_ALONE, LEFT_OUT, OUTCOMES, outcome_batch
@@ -34,6 +35,8 @@ from service.source.leases import Checkpoint, Ownership
 T = TypeVar("T")
 _CHUNK_RECORDS = 100
 """What is asked of the budget at a time: one full request."""
+_FAULT_SECONDS = 30.0
+"""A set-up fault that stands so long ends the job."""
 _BATCH_WAIT_SECONDS = 0.2
 """Records come by the thousand, so a batch that is not full by then is the last of its range."""
 
@@ -111,6 +114,7 @@ class _WriteTask:
         self._counts: Counter[tuple[str, str, str]] = Counter()
         self._open = 0
         self._ru = 0.0
+        self._sound_at = float("inf")
         self._progress = asyncio.Event()
 
     async def write(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -165,10 +169,20 @@ class _WriteTask:
             self._progress.clear()
             waiting = asyncio.ensure_future(self._progress.wait())
             assert self._running is not None  # noqa: S101 - set with the sink
-            await asyncio.wait({waiting, self._running}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({waiting, self._running}, timeout=1.0, return_when=asyncio.FIRST_COMPLETED)
             waiting.cancel()
             if self._running.done():
                 self._running.result()
+            self._check_set_up()
+
+    def _check_set_up(self) -> None:
+        """The sink waits for ever until a person mends the set-up; a job ends, and is run again then."""
+        now = asyncio.get_running_loop().time()
+        fault = self._sink.statistics().fault if self._sink is not None else None
+        if fault is None:
+            self._sound_at = now
+        elif now - self._sound_at > _FAULT_SECONDS:
+            raise SetupFault(fault)
 
     def _outcomes(self, ru: float) -> pa.RecordBatch:
         counts, self._counts = self._counts, Counter()
@@ -198,6 +212,7 @@ class _WriteTask:
             self._allowance = await open_ledger(self._writing.ledger, settings, self._parts)
         sink = self._sink = await open_sink(self._watched, BlobDeadLetters(letters), wanted)
         self._running = asyncio.create_task(sink.run())
+        self._sound_at = asyncio.get_running_loop().time()
         return sink
 
 

@@ -64,12 +64,20 @@ def _read_part(part: FilePart, store: Store, incarnation: int, read_file: ReadFi
             if local is None:
                 local = str(Path(folder) / "file")
                 store.fetch(part.name, Path(local))
+            check_size(local, part)
             for partition, events in read_file(Path(local), part):
                 yield to_arrow(incarnation, partition, events)
         except (BadFile, BadInput) as fault:
             yield _fault(part.name, str(fault))
         except OSError as fault:
             yield _fault(part.name, f"it cannot be opened: {fault.strerror or fault}")
+
+
+def check_size(local: str, part: FilePart) -> None:
+    """Raises BadFile where the file is not the one that was planned for."""
+    size = Path(local).stat().st_size
+    if size != part.size:
+        raise BadFile(f"it has changed since the plan was made: it had {part.size} bytes and has {size} now")
 
 
 def _fault(name: str, why: str) -> pa.RecordBatch:
