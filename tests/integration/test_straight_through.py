@@ -38,7 +38,7 @@ def test_fifty_thousand_records_arrive_exactly_and_cheaply(make_stack, sluice, p
     assert same(stack, expected)
     document = stack.documents()[0]
     assert set(document["_sluice"]) >= {"incarnation", "partition", "sequence"}
-    print(f"\nCPU of the consumer: {spent:.0f} us per 1 KB record")  # noqa: T201 - the figure for docs/evidence.md
+    print(f"\nCPU of the consumer: {spent:.0f} us per 1 KB record")
     assert spent <= 150
 
 

@@ -1,6 +1,7 @@
 """The processor on Azurite and the local Event Hubs server, with the real SDKs."""
 
 from service.source.leases import CloseReason
+from service.source.receiver import ReceiverOptions
 from tests.integration.source.kit import host, hub_server, publish, until
 
 
@@ -41,3 +42,14 @@ async def test_a_second_host_gets_half_by_hand_over_and_each_partition_has_one_r
         for partition in map(str, range(8)):
             both = one.recorder.received.get(partition, []) + two.recorder.received.get(partition, [])
             assert both == list(range(200))
+
+
+async def test_large_events_are_fetched_fewer_at_a_time_and_all_arrive(azurite, blob_container_name):
+    async with hub_server(partitions=1) as server:
+        publish(server, 0, 200)
+        publish(server, 0, 60, b"x" * 500_000)
+        async with host(server, azurite, blob_container_name, receiver=ReceiverOptions(max_batch=20)) as one:
+            await until(lambda: one.recorder.total == 260)
+            await until(lambda: [each.credit for each in server.control.receivers()])
+            assert max(each.credit for each in server.control.receivers()) < 100
+        assert one.recorder.received == {"0": list(range(260))}
