@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import replace
 from functools import partial
 
 from azure.eventhub.aio import EventHubConsumerClient
@@ -32,6 +31,9 @@ class EventHubs:
         self._translate = partial(of_hub, namespace=namespace, name=name)
         self._options = options
         self._asking = make_client()
+        self._receivers: dict[PartitionId, EventHubReceiver] = {}
+        """The latest of each partition, for what it learnt about the size of events."""
+        self._guessed_bytes: dict[PartitionId, float] = {}
         self._close_credential = close_credential
         self.namespace = namespace
         self.name = name
@@ -49,22 +51,33 @@ class EventHubs:
         """Its oldest and newest event."""
         async with self._edge():
             properties = await self._asking.get_partition_properties(partition)
-            return PartitionDescription(
+            description = PartitionDescription(
                 properties["beginning_sequence_number"],
                 properties["last_enqueued_sequence_number"],
                 properties["last_enqueued_offset"],
                 round(properties["last_enqueued_time_utc"].timestamp() * 1000),
                 bool(properties["is_empty"]),
             )
+        # Offsets are opaque, but mostly they count bytes: good enough for the first guess at the size of events.
+        if description.last_offset.isdecimal() and description.last > 0:
+            self._guessed_bytes[partition] = int(description.last_offset) / description.last
+        return description
 
-    def receiver(
-        self, partition: PartitionId, epoch: int, read_from: ReadFrom, prefetch: int | None = None
-    ) -> EventHubReceiver:
-        """A receiver on a connection of its own."""
-        options = self._options if prefetch is None else replace(self._options, prefetch=prefetch)
-        return EventHubReceiver(
-            self._make_client(), partition, epoch, read_from, options=options, translate=self._translate
+    def receiver(self, partition: PartitionId, epoch: int, read_from: ReadFrom) -> EventHubReceiver:
+        """A receiver on a connection of its own, which fetches as far ahead as the size of the events allows."""
+        former = self._receivers.get(partition)
+        event_bytes = (former.event_bytes if former else 0.0) or self._guessed_bytes.get(partition, 0.0)
+        receiver = EventHubReceiver(
+            self._make_client(),
+            partition,
+            epoch,
+            read_from,
+            options=self._options,
+            translate=self._translate,
+            event_bytes=event_bytes,
         )
+        self._receivers[partition] = receiver
+        return receiver
 
     async def close(self) -> None:
         """Give back the connection for descriptions, and the credential."""

@@ -206,6 +206,9 @@ class Processor:
                 self._faults.raised("storage", error)
                 wait = backoff(attempt, self._random.random(), most=self._options.rest_seconds)
                 attempt += 1
+            except Exception as error:  # noqa: BLE001 - a blob nobody can read must not end what is read
+                self._log.exception("looking at the leases failed; it is tried again", fault=type(error).__name__)
+                wait = self._options.rest_seconds
             else:
                 attempt = 0
                 wait = self._options.rest_seconds if settled else self._options.soon_seconds

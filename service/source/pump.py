@@ -105,8 +105,7 @@ class Pump:
             attempt = 0
             while not self._closing.done():
                 started = self._around.clock()
-                if await self._until_closing(self._settle()):
-                    await self._serve()
+                await self._live()
                 # A handler that lived for a while failed anew, not again.
                 attempt = 0 if self._around.clock() - started > 60 else attempt + 1
                 await self._pause(attempt)
@@ -117,6 +116,18 @@ class Pump:
             self.ownership.lost = True
             keeper.cancel()
             await asyncio.wait([keeper])
+
+    async def _live(self) -> None:
+        """From settling where to read to the end of one handler. Whatever fails here fails this partition only."""
+        try:
+            if await self._until_closing(self._settle()):
+                await self._serve()
+        except LeaseLost as lost:
+            self._lose(lost)
+        except Fatal:
+            raise
+        except Exception as error:  # noqa: BLE001 - as the docstring says
+            self._log.exception("the partition failed; it is opened again", fault=type(error).__name__)
 
     def _own(self, deadline: float) -> Ownership:
         around, holding = self._around, self.holding
@@ -136,9 +147,6 @@ class Pump:
         while True:
             try:
                 settled = await settle(self._around.client, self._around.hub, self.holding, self._options.position)
-            except LeaseLost as lost:
-                self._lose(lost)
-                return False
             except Stolen as stolen:
                 await self._contest(stolen)
             except (Retry, SetupFault) as error:
@@ -223,6 +231,8 @@ class Pump:
                 first = False
                 self._lagging_since = None
                 await self._deliver(events, handler)
+                if receiver.overfetches:
+                    return
             elif self._stalled():
                 self.reopened += 1
                 self.ownership.reopened = self.reopened
@@ -275,7 +285,11 @@ class Pump:
         await self._renew_surely()
         if self._gone:
             raise LeaseLost(self.holding.partition, "another host has it")
-        await self.holding.raise_epoch(self.holding.epoch if stolen.epoch is None else stolen.epoch)
+        try:
+            await self.holding.raise_epoch(self.holding.epoch if stolen.epoch is None else stolen.epoch)
+        except (Retry, SetupFault) as error:
+            self._around.faults.raised("storage", error)
+            return  # the next try is refused again, and comes back here
         self.ownership.epoch = self.holding.epoch
         self._log.warning(
             "a receiver outside these leases reads this partition; reading goes on with a higher epoch. If it comes "
@@ -311,6 +325,9 @@ class Pump:
             return True
         except (Retry, SetupFault) as error:
             self._around.faults.raised("storage", error)
+            return False
+        except Exception as error:  # noqa: BLE001 - the lease must be kept whatever happens
+            self._log.exception("renewing the lease failed", fault=type(error).__name__)
             return False
         self._around.faults.cleared("storage")
         self.ownership.deadline = max(self.ownership.deadline, sent + self._options.lease_seconds)

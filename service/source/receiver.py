@@ -33,6 +33,12 @@ class ReceiverOptions:
     """`receive` returns nothing after this long without events."""
     open_seconds: float = 60.0
     """Without even that for so long, the receiver counts as dead."""
+    prefetch_bytes: int = 8 << 20
+    """About as many bytes fetched ahead at most: with large events, `prefetch` shrinks."""
+
+    def prefetch_for(self, event_bytes: float) -> int:
+        """How many events of this size to fetch ahead; never none."""
+        return max(1, min(self.prefetch, int(self.prefetch_bytes / max(event_bytes, 1.0))))
 
 
 class EventHubReceiver:
@@ -47,16 +53,19 @@ class EventHubReceiver:
         *,
         options: ReceiverOptions,
         translate: Callable[[BaseException], SluiceError],
+        event_bytes: float = 0.0,
     ) -> None:
         self._client = client
         self._partition = partition
         self._epoch = epoch
         self._read_from = read_from
         self._options = options
+        self._prefetch = options.prefetch_for(event_bytes)
         self._translate = translate
         self._task: asyncio.Task[None] | None = None
         self._batch: Sequence[EventData] | None = None
         self._error: SluiceError | None = None
+        self._event_bytes = 0.0
         self._filled = asyncio.Event()
         """There is a batch or an error to be picked up."""
         self._emptied = asyncio.Event()
@@ -77,7 +86,21 @@ class EventHubReceiver:
             raise self._error
         batch, self._batch = self._batch or (), None
         self._filled.clear()
-        return convert(batch)
+        events = convert(batch)
+        if events:
+            size = sum([len(event.body) for event in events]) / len(events)
+            self._event_bytes = size if not self._event_bytes else 0.8 * self._event_bytes + 0.2 * size
+        return events
+
+    @property
+    def event_bytes(self) -> float:
+        """About how large the latest events were; 0 before the first."""
+        return self._event_bytes
+
+    @property
+    def overfetches(self) -> bool:
+        """Whether events turned out so large that far fewer should be fetched ahead: open another."""
+        return self._prefetch > 2 * self._options.prefetch_for(self._event_bytes)
 
     async def close(self) -> None:
         """Stop the SDK, which takes it up to a second."""
@@ -95,7 +118,7 @@ class EventHubReceiver:
                 self._on_batch,
                 partition_id=self._partition,
                 owner_level=self._epoch,
-                prefetch=self._options.prefetch,
+                prefetch=self._prefetch,
                 max_batch_size=self._options.max_batch,
                 max_wait_time=self._options.max_wait_seconds,
                 starting_position=position,

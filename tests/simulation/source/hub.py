@@ -97,6 +97,8 @@ class SimulatedClient:
 class SimulatedReceiver:
     """Keeps the rules: an equal or higher epoch takes over, a lower one is refused."""
 
+    overfetches = False
+
     def __init__(self, client: SimulatedClient, hub: SimulatedHub, partition: PartitionId, epoch: int, read_from):
         self._client = client
         self._hub = hub
