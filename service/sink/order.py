@@ -68,17 +68,23 @@ class DocumentOrder:
 
     def admit(self, pending: Pending, entries: Sequence[Entry]) -> Iterable[Entry]:
         """Take an event in arrival order. Gives the records that may go at once."""
+        if len(entries) == 1:
+            return entries if self.admit_one(pending, entries[0]) else ()
         pending.entries = entries
         pending.open = len(entries)
-        if len(entries) == 1:
-            document = entries[0].document
-            before = self._last.get(document)
-            self._last[document] = pending
-            if before is None:
-                return entries
-            _wait_for(before, pending)
-            return ()
         return self._admit_several(pending, entries)
+
+    def admit_one(self, pending: Pending, entry: Entry) -> bool:
+        """Take an event of one record. Says whether it may go at once."""
+        pending.entries = (entry,)
+        pending.open = 1
+        last = self._last
+        before = last.get(entry.document)
+        last[entry.document] = pending
+        if before is None:
+            return True
+        _wait_for(before, pending)
+        return False
 
     def complete(self, entry: Entry) -> Iterable[Entry]:
         """The record is completed (or given up). Gives the records that may go now because of it."""

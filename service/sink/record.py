@@ -87,6 +87,7 @@ class DocumentOptions:
 
 
 DROPPED: Final = Record(Operation.DROP, 0)
+_UPSERT: Final = Operation.UPSERT  # by name: looking up the member takes ten times as long
 
 
 class _Place:
@@ -230,7 +231,7 @@ class Decoder:
                 raise_too_large(body)
         except Undecodable as fault:
             return Record(Operation.POISON, index, reason=str(fault))
-        return Record(Operation.UPSERT, index, document_id, key, effective, body, stamp)
+        return Record(_UPSERT, index, document_id, key, effective, body, stamp)
 
     def _other_id(self, document: dict[str, Any], place: _Place, index: int) -> str:
         if self._id is None:

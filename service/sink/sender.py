@@ -180,7 +180,7 @@ class Sender:
             async with asyncio.timeout(self._options.request_timeout_seconds):
                 if not self.bulk and len(entries) == 1:
                     return [await self._container.send_single(single(entries[0]))]
-                minimal = all(entry.step is not Step.READ for entry in entries)
+                minimal = self._guard is None or all(entry.step is not Step.READ for entry in entries)
                 results = await self._container.send_bulk(lane.range_id, bulk_payload(entries), minimal=minimal)
         except TimeoutError:
             await self._refused(lane, entries, Refused("no answer in time"))
@@ -240,7 +240,7 @@ class Sender:
                 throttled.append(entry)
             else:
                 message = str(result.get("message") or "")
-                self._again([entry], verdict, Refused(message, status, sub_status, _retry_after(result)))
+                self._again(lane, [entry], verdict, Refused(message, status, sub_status, _retry_after(result)))
         if throttled:
             self._throttled(lane, throttled, wait)
         return accepted
@@ -261,7 +261,7 @@ class Sender:
         elif verdict is Verdict.SPLIT:
             await self._split(lane, entries, refused)
         else:
-            self._again(entries, verdict, refused)
+            self._again(lane, entries, verdict, refused)
 
     async def _split(self, lane: Lane, entries: list[Entry], refused: Refused) -> None:
         """Something in the request can never be done: halve it until what is at fault stands alone."""
@@ -277,7 +277,7 @@ class Sender:
             async with asyncio.timeout(self._options.request_timeout_seconds):
                 result = await self._container.send_single(single(entry))
         except (Refused, TimeoutError):
-            self._again(entries, Verdict.RETRY, Refused("no answer"))
+            self._again(lane, entries, Verdict.RETRY, Refused("no answer"))
             return
         done = judge_operation(entry.step, _status(result)) in {Verdict.DONE, Verdict.CONFLICT}
         if done and self._options.bulk == "auto" and may_mean_no_bulk(refused.status):
@@ -301,12 +301,12 @@ class Sender:
         if len(entries) + len(lane.ready) >= _PRESSING:
             lane.pace.refused(now, wait)
             lane.concurrency.refused(now)
-        if self._lanes.by_range.get(lane.range_id) is lane:
+        if self._is_there(lane):
             lane.put_back(entries)
         else:
             self._lanes.delay(entries, now)
 
-    def _again(self, entries: Sequence[Entry], verdict: Verdict, refused: Refused) -> None:
+    def _again(self, lane: Lane, entries: Sequence[Entry], verdict: Verdict, refused: Refused) -> None:
         now = self._loop.time()
         status, sub_status, wait = refused.status, refused.sub_status, refused.retry_after_seconds
         if verdict in {Verdict.DEAD, Verdict.CONFLICT, Verdict.SPLIT}:
@@ -315,7 +315,8 @@ class Sender:
             return
         self._counts.retried[status] += len(entries)
         if verdict is Verdict.MOVED:
-            self._moved()
+            if self._is_there(lane):  # else the ranges have been read since it was sent
+                self._moved()
             self._lanes.delay(entries, now)
         elif verdict is Verdict.SETUP:
             self._set_up(setup_text(status, sub_status))
@@ -328,6 +329,9 @@ class Sender:
         status, sub_status, message = refused.status, refused.sub_status, str(refused)
         reason = f"Cosmos refused it: {message or _REASONS.get((status, sub_status)) or _REASONS.get((status, 0), '')}"
         self._completions.bury(entry, f"{reason} ({status}/{sub_status})"[:1000], status, sub_status)
+
+    def _is_there(self, lane: Lane) -> bool:
+        return self._lanes.by_range.get(lane.range_id) is lane
 
     def _jitter(self) -> float:
         return 1.0 + 0.2 * self._random.random()  # never sooner than asked for, and not all at once

@@ -23,6 +23,8 @@ from service.sink.container import Refused, Result
 MAX_AGE_SECONDS: Final = 10.0
 # aiohttp warns of larger bodies given as bytes, because it would copy them at once.
 LARGE_BODY_BYTES: Final = 1024 * 1024
+# The sender limits the whole of it; a second timer for each request would cost more than it tells.
+_TIMEOUT: Final = aiohttp.ClientTimeout(total=None, sock_connect=5.0)
 
 
 class Captured(Exception):
@@ -83,6 +85,7 @@ class Wire:
                 ssl=not local,
                 proxy=self._proxies.get(url.scheme),
                 allow_redirects=False,
+                timeout=_TIMEOUT,
             ) as response:
                 body = await response.read()
         except (aiohttp.ClientError, OSError, TimeoutError) as fault:
@@ -93,7 +96,7 @@ class Wire:
             answers = orjson.loads(body)
         except orjson.JSONDecodeError:
             answers = None
-        if not isinstance(answers, list) or not all(isinstance(answer, dict) for answer in answers):
+        if not isinstance(answers, list) or not {dict}.issuperset(map(type, answers)):
             raise Refused("an odd answer", response.status)
         return answers
 

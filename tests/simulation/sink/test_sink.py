@@ -458,3 +458,22 @@ def test_documents_without_a_stamp_are_older_for_the_consumer_and_left_alone_by_
             assert feeder.outcomes() == {Outcome.SUPERSEDED if leave else Outcome.COMMITTED: 1}
 
     simulate(main, 1)
+
+
+def test_a_range_that_is_moving_but_not_yet_moved_is_not_asked_all_the_time():
+    async def main():
+        container = MemoryContainer(Random(1), ranges=1)
+        container.set_up_fault = Refused("completing a split", 410, 1007)
+        describe, container.describe = container.describe, None
+        definition = container.definition
+        container.describe = lambda: asyncio.sleep(0, definition)
+        async with running(container, options=QUICK) as sink:
+            feeder = Feeder(sink)
+            feeder.feed({"id": "a", "key": "k"})
+            await asyncio.sleep(10)
+            assert 20 < container.requests < 120
+            container.set_up_fault = None
+            container.describe = describe
+            await feeder.drain()
+
+    simulate(main, 1)

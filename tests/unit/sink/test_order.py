@@ -80,7 +80,7 @@ def test_against_a_model(events, random):
     waiting = list(enumerate(events))
 
     def allowed(entry: Entry) -> bool:
-        mine = groups.index(entry.pending.entries)
+        mine = next(number for number, group in enumerate(groups) if entry in group)
         shared = {e.document for e in groups[mine]}
         earlier = [g for g in groups[:mine] if any(e.document in shared for e in g)]
         before = [e for e in groups[mine] if e.document == entry.document and e.record.index < entry.record.index]
