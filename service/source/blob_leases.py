@@ -72,6 +72,9 @@ class BlobLeases:
         except Conflict as conflict:
             self._proposed.pop(partition, None)
             raise LeaseLost(partition, f"another host was faster ({conflict.code})") from None
+        except BadSettings:
+            self._proposed.pop(partition, None)
+            raise
         self._proposed.pop(partition, None)
         return holding
 
@@ -137,10 +140,12 @@ class BlobLeases:
             return Lease(partition)
         now, metadata = self._blobs.now, blob.metadata
         moved = metadata.get(_MOVED)
+        # Where the answer to our own acquisition was lost the lease may be ours: asking again with its id will tell.
+        live = blob.leased and partition not in self._proposed
         return Lease(
             partition,
-            metadata.get(_OWNER.lower(), "") or ("unknown" if blob.leased else ""),
-            blob.leased,
+            metadata.get(_OWNER.lower(), "") or ("unknown" if live else ""),
+            live,
             int(metadata.get(_EPOCH) or -1),
             blob.etag,
             now - float(moved) if moved else None,
