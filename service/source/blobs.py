@@ -68,17 +68,22 @@ class Blobs:
         except Conflict:
             return  # it is there
         except SetupFault:
-            await self.list("\x7f")  # raises the fault unless we may at least look inside
+            # Not ours to make. That is no fault if we may look inside.
+            async with self._edge("look"):
+                async for _ in self._client.list_blobs(name_starts_with="\x7f", raw_response_hook=self._hear):
+                    break
 
     async def list(self, prefix: str) -> Sequence[Blob]:
-        """All blobs whose name starts so, with their metadata; none where the container is missing."""
-        with contextlib.suppress(ResourceNotFoundError):
+        """All blobs whose name starts so, with their metadata. A container that is missing is made."""
+        try:
             async with self._edge("list"):
                 listing = self._client.list_blobs(
                     name_starts_with=prefix, include=["metadata"], raw_response_hook=self._hear
                 )
                 return [_blob(item) async for item in listing]
-        return []
+        except ResourceNotFoundError:
+            await self.make()
+            return []
 
     async def get(self, name: str) -> Blob | None:
         """The blob with its body."""
@@ -160,6 +165,8 @@ class Blobs:
         except ResourceNotFoundError:
             if kind in ("list", "get", "delete"):
                 raise
+            if kind == "look":
+                raise SetupFault(f"the container {self.container} does not exist and we may not make it") from None
             raise Conflict("BlobNotFound") from None
         except HttpResponseError as error:
             if error.status_code in (409, 412):

@@ -85,29 +85,34 @@ def of_hub(error: BaseException, namespace: str, name: str) -> SluiceError:  # n
 
 
 class Faults:
-    """The faults that stand now, each logged once when it comes, changes or goes."""
+    """The faults that stand now, each logged once when it comes, changes or goes, however many partitions have it."""
 
     def __init__(self, host: str) -> None:
         self._log = _log.bind(host=host)
-        self._standing: dict[str, str] = {}
+        self._standing: dict[tuple[str, str], str] = {}
+        """By where ("storage", "hub") and whose (a partition's, or nobody's in particular)."""
         self.last = ""
         """The latest fault's sentence, kept after it has gone."""
 
-    def raised(self, where: str, error: SluiceError) -> None:
-        """`where` ("storage", "hub") answers with this error now."""
+    def raised(self, where: str, error: SluiceError, whose: str = "") -> None:
+        """`where` answers with this error now."""
         text = str(error)
-        if self._standing.get(where) != text:
-            self._standing[where] = self.last = text
+        known = text in self._sentences(where)
+        self._standing[where, whose] = self.last = text
+        if not known:
             self._log.warning("fault", where=where, fault=text, retry=True)
 
-    def cleared(self, where: str) -> None:
+    def cleared(self, where: str, whose: str = "") -> None:
         """`where` answers well."""
-        if self._standing.pop(where, None) is not None:
+        if self._standing.pop((where, whose), None) is not None and not self._sentences(where):
             self._log.info("fault is over", where=where)
 
     def standing(self, where: str) -> str:
-        """The sentence of the standing fault; empty where there is none."""
-        return self._standing.get(where, "")
+        """The sentence of a standing fault; empty where there is none."""
+        return next(iter(self._sentences(where)), "")
+
+    def _sentences(self, where: str) -> list[str]:
+        return [text for (place, _), text in self._standing.items() if place == where]
 
 
 def backoff(attempt: int, jitter: float, *, first: float = 0.5, most: float = 30.0) -> float:

@@ -124,7 +124,7 @@ class Processor:
                 await self._stopping.wait()
                 working.cancel()
                 for pump in self._pumps.values():
-                    pump.close(CloseReason.SHUTDOWN, self._deadline - _RELEASE_SECONDS)
+                    pump.close(CloseReason.SHUTDOWN, self._drain_deadline())
         finally:
             if self._cleaning:
                 await asyncio.wait(self._cleaning, timeout=_CLEAN_UP_SECONDS)
@@ -175,15 +175,17 @@ class Processor:
         attempt = 0
         namespace, name, group = self._name
         while True:
+            asked = "hub"
             try:
                 description = await self._describe()
+                asked = "storage"
                 hub = Hub(namespace.lower(), name, group, description.created_ms)
                 await self._store.prepare(hub)
             except Fatal as fatal:
                 self._fail(fatal)
                 await asyncio.Event().wait()
             except (Retry, SetupFault) as error:
-                self._faults.raised("storage" if self._partitions else "hub", error)
+                self._faults.raised(asked, error)
             else:
                 self._faults.cleared("storage")
                 return hub
@@ -286,7 +288,7 @@ class Processor:
         self._pumps[lease.partition] = pump
         self._log.info("partition taken", partition=lease.partition, epoch=holding.epoch, from_host=lease.owner)
         if self._stopping.is_set():
-            pump.close(CloseReason.SHUTDOWN, self._deadline - _RELEASE_SECONDS)
+            pump.close(CloseReason.SHUTDOWN, self._drain_deadline())
         self._tasks.create_task(self._run(pump))
 
     async def _ask(self, lease: Lease) -> None:
@@ -353,6 +355,11 @@ class Processor:
         if not self._stopping.is_set():
             self._deadline = _now() + self._options.failing_seconds
             self._stopping.set()
+
+    def _drain_deadline(self) -> float:
+        """The handlers' part of the deadline: the rest is for releasing the leases."""
+        now = _now()
+        return max(self._deadline - _RELEASE_SECONDS, now + (self._deadline - now) / 2)
 
     def _clean_up(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

@@ -114,6 +114,8 @@ class Pump:
             return self._closing.result()[0]
         finally:
             self.ownership.lost = True
+            for where in ("hub", "storage"):
+                self._around.faults.cleared(where, self.holding.partition)
             keeper.cancel()
             await asyncio.wait([keeper])
 
@@ -150,7 +152,7 @@ class Pump:
             except Stolen as stolen:
                 await self._contest(stolen)
             except (Retry, SetupFault) as error:
-                self._around.faults.raised("hub", error)
+                self._around.faults.raised("hub", error, self.holding.partition)
             else:
                 break
             await self._sleep(backoff(attempt, self._around.random.random()))
@@ -167,7 +169,6 @@ class Pump:
         handler = self._around.make_handler(ownership)
         fatal: Fatal | None = None
         try:
-            await handler.open()
             await self._until_closing(self._read(handler))
         except LeaseLost as lost:
             self._lose(lost)
@@ -200,6 +201,7 @@ class Pump:
 
     async def _read(self, handler: PartitionHandler) -> None:
         """Receive for ever, with a new receiver after each fault, each from our own position."""
+        await handler.open()
         attempt = 0
         while True:
             after = After(self._sequence, self._offset)
@@ -210,7 +212,7 @@ class Pump:
             except Stolen as stolen:
                 await self._contest(stolen)
             except (Retry, SetupFault) as error:
-                self._around.faults.raised("hub", error)
+                self._around.faults.raised("hub", error, self.holding.partition)
                 await handler.error(error)
             finally:
                 self._around.clean_up(receiver.close())
@@ -223,7 +225,7 @@ class Pump:
         first = True
         while True:
             events = await receiver.receive()
-            self._around.faults.cleared("hub")
+            self._around.faults.cleared("hub", self.holding.partition)
             if events:
                 if first and self._misplaced(events[0]):
                     self._offset = None  # by sequence this time
@@ -288,7 +290,7 @@ class Pump:
         try:
             await self.holding.raise_epoch(self.holding.epoch if stolen.epoch is None else stolen.epoch)
         except (Retry, SetupFault) as error:
-            self._around.faults.raised("storage", error)
+            self._around.faults.raised("storage", error, self.holding.partition)
             return  # the next try is refused again, and comes back here
         self.ownership.epoch = self.holding.epoch
         self._log.warning(
@@ -324,12 +326,12 @@ class Pump:
             self._lose(lost)
             return True
         except (Retry, SetupFault) as error:
-            self._around.faults.raised("storage", error)
+            self._around.faults.raised("storage", error, self.holding.partition)
             return False
         except Exception as error:  # noqa: BLE001 - the lease must be kept whatever happens
             self._log.exception("renewing the lease failed", fault=type(error).__name__)
             return False
-        self._around.faults.cleared("storage")
+        self._around.faults.cleared("storage", self.holding.partition)
         self.ownership.deadline = max(self.ownership.deadline, sent + self._options.lease_seconds)
         self._renewed.set()
         return True
@@ -344,10 +346,10 @@ class Pump:
             self._lose(lost)
             raise
         except SetupFault as error:
-            self._around.faults.raised("storage", error)
+            self._around.faults.raised("storage", error, self.holding.partition)
             raise Retry(str(error)) from None
         except Retry as error:
-            self._around.faults.raised("storage", error)
+            self._around.faults.raised("storage", error, self.holding.partition)
             raise
         self.last_written = checkpoint
 

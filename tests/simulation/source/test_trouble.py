@@ -51,7 +51,7 @@ def test_storage_gone_for_60_s_pauses_intake_at_the_deadline_and_goes_on_without
             await until(lambda: len(world.delivered["0"]) == 170, 30)
             assert world.delivered["0"] == list(range(170))  # each once
             assert {handler.ownership.epoch for handler in host.handlers} == {1}
-            assert host.processor.statistics().storage_fault == ""
+            await until(lambda: host.processor.statistics().storage_fault == "", 15)
 
     simulate(main, 1)
 
