@@ -7,7 +7,7 @@ import pytest
 from azure.storage.blob import ContainerSasPermissions, generate_container_sas
 from azure.storage.blob.aio import ContainerClient
 
-from service.errors import BadSettings, Retry, SetupFault
+from service.errors import BadSettings, LeaseLost, Retry, SetupFault
 from service.local.azurite import ACCOUNT, ACCOUNT_KEY
 from service.source.blob_leases import BlobLeases
 from service.source.blob_ownership import BlobOwnership
@@ -193,3 +193,18 @@ async def test_a_blob_of_another_hub_is_refused_and_not_kept_leased(container):
     with pytest.raises(BadSettings, match="belongs to the hub"):
         await _take(other, "b")
     assert not (await (await _store(container())).list([P0]))[0].live
+
+
+async def test_a_container_that_was_deleted_is_made_again_and_its_holders_know_they_lost(azurite, container):
+    store = await _store(container())
+    holding = await _take(store, "a")
+    await holding.write(Checkpoint(5, "50"))
+    client = ContainerClient.from_connection_string(azurite, container().container)
+    await client.delete_container()
+    await client.close()
+    with pytest.raises(LeaseLost):
+        await holding.write(Checkpoint(6, "60"))
+    with pytest.raises(LeaseLost):
+        await holding.renew()
+    again = await _take(store, "b")
+    assert (again.epoch, again.stored.checkpoint) == (1, None)
