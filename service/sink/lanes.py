@@ -10,7 +10,7 @@ from service.sink.order import Entry
 from service.sink.routing import PartitionKeyDefinition, RangeMap
 
 # How often a record whose lease is past its deadline is looked at again: leases are renewed every ten seconds.
-_HELD_SECONDS: Final = 0.5
+_HELD_SECONDS: Final = 1.0
 
 
 class Lanes:

@@ -100,7 +100,9 @@ class Pace:
             self._take_rate(self.rate * _STEP_BACK, again_at)
         elif elapsed >= _MEASURE_SECONDS:
             # From the end of one refusal's wait to the next the range was used up: what it accepted is what it sells.
-            self._take_rate(self._accepted / max(1.0, elapsed) * _SAFETY, again_at)
+            # Unless this process was held up meanwhile; so it is believed step by step.
+            measured = self._accepted / max(1.0, elapsed) * _SAFETY
+            self._take_rate(max(measured, self.rate * _SLOWER), again_at)
         elif elapsed > 0 and now - self._slowed_at >= _SLOWER_EVERY_SECONDS:
             # Refused again and again: down, but not below what it did accept meanwhile.
             self.rate = max(self.rate * _SLOWER, min(self.rate, self._accepted / elapsed * _SAFETY))

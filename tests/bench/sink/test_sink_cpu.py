@@ -24,10 +24,10 @@ pytestmark = pytest.mark.bench
 RECORDS, KEYS, SIZE_BYTES, RANGES, ROUNDS = 100_000, 20_000, 1024, 4, 3
 
 
-def serve(pipe, split_after: int) -> None:
+def serve(pipe, split_after: int, throughput: int) -> None:
     async def main():
         async with CosmosServer() as server:
-            items = server.add_container("db", "items", partition_key="/key", ranges=RANGES)
+            items = server.add_container("db", "items", partition_key="/key", ranges=RANGES, throughput=throughput)
             pipe.send(server.connection_string())
             while not pipe.poll():
                 if split_after and items.count() >= split_after:
@@ -45,10 +45,10 @@ def serve(pipe, split_after: int) -> None:
 class Server:
     """The server's process; leaving it gives the number of documents."""
 
-    def __init__(self, split_after: int = 0) -> None:
+    def __init__(self, split_after: int = 0, throughput: int = 0) -> None:
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=serve, args=(theirs, split_after), daemon=True)
+        self._process = context.Process(target=serve, args=(theirs, split_after, throughput), daemon=True)
 
     def __enter__(self) -> str:
         self._process.start()
@@ -150,7 +150,7 @@ def test_cpu_per_record_and_against_upsert_item(record_property):
     }
     for name, value in figures.items():
         record_property(name, value)
-    print(figures)  # noqa: T201 - the figures are what a bench is for
+    print(figures)
     assert best.write_us <= 12, figures
     assert best.write_us + best.decode_us <= 15, figures
     assert single / best.write_us >= 30, figures
@@ -162,3 +162,39 @@ def test_a_split_from_4_to_6_in_the_middle_loses_nothing():
     with server as connection_string:
         uvloop.run(through_the_sink(connection_string))
     assert server.documents == RECORDS
+
+
+@pytest.mark.timeout(120)
+def test_at_twice_the_load_few_are_refused_and_nearly_all_that_is_sold_is_used(record_property):
+    """20,000 RU/s are sold, records for 40,000 come; over 15 seconds, the first second not counted."""
+    throughput, seconds = 20_000, 15.0
+
+    async def overload(connection_string: str) -> tuple[float, float]:
+        container = CosmosContainer(CosmosAccess.from_connection_string(connection_string, "db", "items"))
+        sink = await open_sink(container, MemoryBox())
+        decoder, owned, loop = Decoder(DocumentOptions(), sink.definition), ownership(), asyncio.get_running_loop()
+        task = asyncio.create_task(sink.run())
+        filling = iter(bodies(int((seconds + 2) * throughput / 7 * 2)))
+        begin, sent, first = loop.time(), 0, None
+        while (now := loop.time()) < begin + seconds:
+            for _ in range(int((now - begin) * throughput / 7 * 2) - sent):
+                event = Event(sent, str(sent), 1_700_000_000_000 + sent, next(filling), {})
+                sink.submit(Item(event, owned, now), decoder.decode(event, HUB, owned.partition))
+                sent += 1
+            if first is None and now > begin + 1:
+                first = now, sink.statistics()
+            await asyncio.sleep(0.005)
+        elapsed, last = loop.time() - first[0], sink.statistics()
+        task.cancel()
+        await asyncio.wait([task])
+        await container.close()
+        refused = last.retried.get(429, 0) / last.committed
+        return (last.ru - first[1].ru) / elapsed / throughput, refused
+
+    with Server(throughput=throughput) as connection_string:
+        used, refused = uvloop.run(overload(connection_string))
+    record_property("used", round(used, 3))
+    record_property("refused_per_record", round(refused, 3))
+    print({"used": used, "refused_per_record": refused})
+    assert used >= 0.95
+    assert refused < 0.1

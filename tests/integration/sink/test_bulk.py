@@ -163,19 +163,3 @@ async def test_hierarchical_keys_and_old_hashes_reach_their_ranges(server, conne
             await feeder.drain()
         assert made.count() == 400
         assert Counter(write.status for write in made.write_log) == {201: 400}
-
-
-@pytest.mark.proof
-async def test_at_twice_the_load_few_are_refused_and_nearly_all_that_is_sold_is_used(items, connect):
-    items.set_throughput(12_000)
-    async with connect() as feeder:
-        loop = asyncio.get_running_loop()
-        begin, number = loop.time(), 0
-        while loop.time() < begin + 20:
-            while number < (loop.time() - begin) * 12_000 / 6 * 2:
-                feeder.feed(document(number, keys=20_000))
-                number += 1
-            await asyncio.sleep(0.005)
-        statistics = feeder.sink.statistics()
-    assert statistics.ru / 20 >= 0.95 * 12_000
-    assert statistics.retried.get(429, 0) < 0.1 * statistics.committed
