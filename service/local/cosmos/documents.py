@@ -75,9 +75,9 @@ class Store:
 
     def __init__(self, *, sized: bool = False) -> None:
         self._documents: dict[Key, Document] = {}
-        # Every version in order of change. Those that are no longer current are left out when it is read, and removed
-        # when they are most of it: cheaper than to look for the old version at each write.
-        self._versions: list[Document] = []
+        # Every change by lsn and name, in order. Those that are no longer current are left out when it is read, and
+        # removed when they are most of it: cheaper than to look for the old version at each write.
+        self._versions: list[tuple[int, Key]] = []
         self._holders: dict[Term, Key] = {}
         self._sized = sized
         self._sizes: dict[str, int] = {}
@@ -109,12 +109,12 @@ class Store:
             self._forget(name)
             self._remember(name, document)
         self._documents[name] = document
-        self._versions.append(document)
+        self._versions.append((document.lsn, name))
         if document.expires != NEVER:
             heapq.heappush(self._expiring, (document.expires, document.etag, name))
         self._snapshot = None
         if len(self._versions) > 2 * len(self._documents) + SLACK:
-            self._versions = [one for one in self._versions if self._is_current(one)]
+            self._versions = [one for one in self._versions if self._current(one) is not None]
 
     def delete(self, name: Key) -> None:
         """Remove a document; nothing happens if there is none."""
@@ -141,10 +141,12 @@ class Store:
 
     def newest_first(self) -> Iterator[Document]:
         """All, the one that changed last first: the change feed backwards."""
-        return filter(self._is_current, reversed(self._versions))
+        return (found for one in reversed(self._versions) if (found := self._current(one)) is not None)
 
-    def _is_current(self, document: Document) -> bool:
-        return self._documents.get(document.name) is document
+    def _current(self, version: tuple[int, Key]) -> Document | None:
+        """The document of a version, if it is still that."""
+        document = self._documents.get(version[1])
+        return document if document is not None and document.lsn == version[0] else None
 
     def _remember(self, name: Key, document: Document) -> None:
         self._sizes[name[0]] = self._sizes.get(name[0], 0) + len(document.body)

@@ -28,14 +28,19 @@ def run(container: Container, operation: Operation, place: Range) -> Outcome:
         place.budget.spend(error.charge)
         _log(container, operation, place, error.status, error.sub_status, None)
         return Outcome(error.status, error.charge, error=error)
-    if outcome.delete is not None:
-        container.delete(outcome.delete)
-    if outcome.put is not None:
-        container.put(outcome.put)
-    if outcome.put is not None or outcome.delete is not None:
+    status, charge, _, put, delete, _ = outcome
+    if delete is not None:
+        container.delete(delete)
+    if put is not None:
+        container.put(put)
+    place.budget.spend(charge)
+    if put is not None:
+        store = container.store
+        store.lsn = put.lsn
+        container.write_log.add(operation.kind, put.id, operation.key.text, status, 0, put.lsn, place.id, put.body)
+    elif delete is not None:
         container.store.lsn += 1
-    place.budget.spend(outcome.charge)
-    _log(container, operation, place, outcome.status, 0, outcome)
+        _log(container, operation, place, status, 0, outcome)
     return outcome
 
 

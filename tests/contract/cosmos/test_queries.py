@@ -140,3 +140,13 @@ async def test_read_items_finds_many_at_once(items):
     wanted = [(str(number), f"k{number % 7}") for number in range(0, 40, 2)]
     found = await items.read_items([*wanted, ("missing", "k1")])
     assert sorted(int(item["id"]) for item in found) == list(range(0, 40, 2))
+
+
+async def test_a_page_of_the_change_feed_does_not_end_within_a_transaction(server, client):
+    server.add_container("db", "batched", partition_key="/key")
+    items = client.get_database_client("db").get_container_client("batched")
+    await items.upsert_item({"id": "before", "key": "k"})
+    await items.execute_item_batch([("create", ({"id": str(n), "key": "k"},)) for n in range(5)], "k")
+    pages = items.query_items_change_feed(partition_key="k", start_time="Beginning", max_item_count=2).by_page()
+    found = [[row["id"] async for row in page] async for page in pages]
+    assert [row for page in found for row in page] == ["before", "0", "1", "2", "3", "4"]
