@@ -1,6 +1,7 @@
 """What we lean on in azure-cosmos and azure-core, seen on the wire: an upgrade that changes it fails here."""
 
 import asyncio
+from dataclasses import replace
 
 import aiohttp
 import pytest
@@ -221,3 +222,24 @@ async def test_the_environment_is_not_looked_up_for_each_request(server, items, 
     monkeypatch.setattr(asyncio.get_running_loop(), "run_in_executor", None)
     await container.send_bulk(range_of(items), UPSERT % b"a", minimal=True)
     await container._send_through_sdk(range_of(items), UPSERT % b"b", minimal=True)
+
+
+async def test_a_pinned_endpoint_is_used_whatever_the_account_says(server, items, monkeypatch):
+    """An emulator behind a port mapping, or a private endpoint, advertises an address that leads nowhere."""
+    from service.local.cosmos import resources
+
+    real = resources.serve
+
+    def elsewhere(account, request):
+        response = real(account, request)
+        if not request.path and isinstance(response.body, bytes):
+            response = replace(response, body=response.body.replace(b"127.0.0.1", b"127.0.0.9"))
+        return response
+
+    monkeypatch.setattr("service.local.cosmos.server.serve", elsewhere)
+    access = CosmosAccess.from_connection_string(server.connection_string(), "db", "items", pinned=True)
+    pinned = CosmosContainer(access)
+    await pinned.describe()
+    await pinned.send_bulk(range_of(items), UPSERT % b"a", minimal=True)
+    await pinned.close()
+    assert items.count() == 1
