@@ -246,7 +246,7 @@ class Pump:
                 )
                 return
             elif self._options.empty_calls:
-                await handler.events(())
+                await _hand_over(handler, ())
 
     def _misplaced(self, event: Event) -> bool:
         """Whether the offset led beyond the sequence behind which it should lead, so events would be skipped."""
@@ -264,7 +264,7 @@ class Pump:
             self._renewed.clear()
             await self._renewed.wait()
         self._count_skipped(min(events[0].sequence, self._first_kept) - self._sequence - 1)
-        await handler.events(events)
+        await _hand_over(handler, events)
         self._sequence, self._offset = events[-1].sequence, events[-1].offset
         self.ownership.last_enqueued = max(self.ownership.last_enqueued, self._sequence)
 
@@ -378,6 +378,17 @@ class Pump:
 
     async def _sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+
+
+class _HandlerFailed(Exception):
+    """A handler raised what looks like the receiver's fault. It may have taken some events: it must be closed."""
+
+
+async def _hand_over(handler: PartitionHandler, events: Sequence[Event]) -> None:
+    try:
+        await handler.events(events)
+    except (Retry, SetupFault, Stolen) as error:
+        raise _HandlerFailed(str(error)) from error
 
 
 def _now() -> float:

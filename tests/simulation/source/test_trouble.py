@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from service.errors import BadSettings, Fatal
+from service.errors import BadSettings, Fatal, Retry, SetupFault
 from service.source.events import PartitionId
 from service.source.leases import Checkpoint, CloseReason
 from service.source.memory_leases import Row
@@ -151,7 +151,8 @@ def test_the_watchdog_does_not_mind_a_handler_that_waits():
     simulate(main, 7)
 
 
-def test_a_handler_that_raises_stops_its_partition_only_and_is_opened_again_from_the_checkpoint():
+@pytest.mark.parametrize("error", [ValueError("no"), Retry("no"), SetupFault("no")])
+def test_a_handler_that_raises_stops_its_partition_only_and_is_opened_again_from_the_checkpoint(error):
     async def main():
         world = World(2)
         async with world.host("a") as host:
@@ -159,7 +160,7 @@ def test_a_handler_that_raises_stops_its_partition_only_and_is_opened_again_from
                 world.hub.publish(partition, 10)
             await until(lambda: all(len(seen) == 10 for seen in world.delivered.values()))
             bad = next(h for h in host.handlers if h.ownership.partition == "0")
-            bad.fail = ValueError("no")
+            bad.fail = error
             for partition in range(2):
                 world.hub.publish(partition, 10)
             await until(lambda: bad.closed is CloseReason.ERROR)
