@@ -131,15 +131,15 @@ class Decoder:
         self._id = None if options.id == "sequence" else split_path(options.id)
         self._id_in_body = self._id == ("id",)
         self._plain = self._id_in_body and bool(options.stamp)
-        self._places: dict[tuple[PartitionId, int], _Place] = {}
+        self._places: dict[PartitionId, _Place] = {}
         self._single = options.body == "object"
         self._array = () if options.body in {"object", "array"} else split_path(options.body)
 
     def decode(self, event: Event, hub: Hub, partition: PartitionId) -> list[Record]:
         """The records of the event, in order; one that drops if there are none."""
-        place = self._places.get((partition, hub.incarnation))
-        if place is None:
-            place = self._places[partition, hub.incarnation] = _Place(self._options.stamp, hub, partition)
+        place = self._places.get(partition)
+        if place is None or place.incarnation != hub.incarnation:
+            place = self._places[partition] = _Place(self._options.stamp, hub, partition)
         place.enter(event)
         try:
             body = self._text(event)
@@ -160,7 +160,8 @@ class Decoder:
         if event.body_kind != "data":
             raise Undecodable(f"the body is an AMQP {event.body_kind}, not data")
         body = event.body
-        if body[:2] == _GZIP or event.content_encoding == "gzip":
+        encoding = event.content_encoding
+        if body[:2] == _GZIP or (encoding is not None and encoding.lower() == "gzip"):
             body = unzip(body, self._options.unzipped_max_bytes)
         if body[:3] == _BYTE_ORDER_MARK:
             body = body[3:]

@@ -41,11 +41,13 @@ class Transform:
         """Raises BadSettings if it can never work."""
         if not callable(function) or inspect.iscoroutinefunction(function):
             raise BadSettings([f"DOCUMENT_TRANSFORM: {name} is not a plain function; write `def`, not `async def`"])
+        self._wants_event = False
         try:
             inspect.signature(function).bind(None)
-            self._wants_event = False
         except TypeError:
             self._wants_event = True
+        except ValueError:
+            pass  # a function of C that does not tell: it gets the document
         self._function = function
 
     @classmethod

@@ -12,6 +12,7 @@ from azure.cosmos.aio import CosmosClient
 
 from service.local.cosmos.server import CosmosServer
 from service.sink.cosmos import CosmosAccess, CosmosContainer
+from service.sink.options import SinkOptions
 from service.sink.outcome import Outcome
 from service.sink.record import Decoder, DocumentOptions
 from service.sink.sink import open_sink
@@ -198,3 +199,32 @@ def test_at_twice_the_load_few_are_refused_and_nearly_all_that_is_sold_is_used(r
     print({"used": used, "refused_per_record": refused})
     assert used >= 0.95
     assert refused < 0.1
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("limit", [400.0, 8000.0])
+def test_the_ru_limit_holds_within_3_percent_over_10_seconds(record_property, limit):
+    """A full batch costs about 700: at 400 RU/s nearly two seconds."""
+
+    async def spend(connection_string: str) -> float:
+        container = CosmosContainer(CosmosAccess.from_connection_string(connection_string, "db", "items"))
+        sink = await open_sink(container, MemoryBox(), SinkOptions(ru_limit=limit))
+        decoder, owned, loop = Decoder(DocumentOptions(), sink.definition), ownership(), asyncio.get_running_loop()
+        for n, body in enumerate(bodies(int(limit * 15 / 6))):
+            event = Event(n, str(n), 1_700_000_000_000 + n, body, {})
+            sink.submit(Item(event, owned, loop.time()), decoder.decode(event, HUB, owned.partition))
+        task = asyncio.create_task(sink.run())
+        await asyncio.sleep(2)
+        begin, before = loop.time(), sink.statistics().ru
+        await asyncio.sleep(10)
+        spent = (sink.statistics().ru - before) / (loop.time() - begin)
+        task.cancel()
+        await asyncio.wait([task])
+        await container.close()
+        return spent
+
+    with Server() as connection_string:
+        spent = uvloop.run(spend(connection_string))
+    record_property("ru_per_second", round(spent, 1))
+    print({"limit": limit, "ru_per_second": spent})
+    assert abs(spent / limit - 1) <= 0.03
