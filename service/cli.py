@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from service.commands import dead_letters, leases, local
+from service.commands import dead_letters, jobs, leases, local
 from service.commands.common import EnvFile, Json, answer_json, read_settings, run
 from service.commands.status import status
 from service.errors import BadSettings, Fatal, SluiceError
@@ -94,6 +94,9 @@ def config_table() -> None:
 app.command()(status)
 app.command()(local.produce)
 app.command()(local.demo)
+app.command()(jobs.backfill)
+app.command()(jobs.reconcile)
+app.command()(jobs.repair)
 app.add_typer(leases.leases, name="leases")
 app.add_typer(leases.checkpoints, name="checkpoints")
 app.add_typer(dead_letters.dead_letters, name="deadletters")

@@ -75,7 +75,17 @@ def ca_file() -> str:
 
 def receiver(settings: Settings) -> ReceiverOptions:
     """EVENTHUB_PREFETCH, _MAX_BATCH, _MAX_WAIT."""
-    return ReceiverOptions(settings.eventhub_prefetch, settings.eventhub_max_batch, settings.eventhub_max_wait)
+    return ReceiverOptions(
+        prefetch=settings.eventhub_prefetch,
+        max_batch=settings.eventhub_max_batch,
+        max_wait_seconds=settings.eventhub_max_wait,
+        prefetch_bytes=prefetch_bytes(settings),
+    )
+
+
+def prefetch_bytes(settings: Settings) -> int:
+    """What one receiver may hold unread: with 32 partitions, the most of a standard hub, half of the memory allowed."""
+    return settings.allow_backlog_bytes // 64
 
 
 def blob_account(settings: Settings) -> dict[str, Any]:

@@ -67,7 +67,7 @@ class Worker:
         self._telemetry: Telemetry | None = None
         self._intake = Intake(closed=self._closed)
         self._backlog = Backlog(
-            options.backlog(settings, share), lambda: (flow.worklist for flow in self._flows.values())
+            options.backlog(settings, share), lambda: (flow.worklist for flow in self._flows.values()), self._prefetched
         )
         self._sink: AnySink | None = None
         self._decoder: Decoder | None = None
@@ -158,6 +158,10 @@ class Worker:
         self._flows[ownership.partition] = flow
         self._slots.set_rate(self._allowed_rate())
         return flow
+
+    def _prefetched(self) -> int:
+        """Bytes that the receivers may hold; never so many that the backlog itself has no room."""
+        return min(len(self._flows) * options.prefetch_bytes(self._settings), self._backlog.limits.bytes // 2)
 
     def _closed(self, flow: PartitionFlow) -> None:
         if self._flows.get(flow.ownership.partition) is flow:

@@ -1,11 +1,13 @@
 """`sluice local up`, `sluice produce`, `sluice demo`."""
 
+import importlib.util
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from service.commands.common import EnvFile, read_settings, run
+from service.errors import SetupFault
 from service.ops import logs
 from service.units import parse_duration
 
@@ -34,6 +36,7 @@ def up(
     data: Annotated[Path | None, typer.Option(help="Keep everything in this folder over a restart.")] = None,
 ) -> None:
     """Start the local stack and keep it until SIGTERM or Ctrl-C."""
+    _need_local()
     from service.local import stack  # noqa: PLC0415 - extra `local`
     from service.signals import stop_signals  # noqa: PLC0415 - as above
 
@@ -68,6 +71,7 @@ def produce(
     poison: Annotated[int, typer.Option(min=0, help="Events among them that are no JSON.")] = 0,
 ) -> None:
     """Send documents with `id` and `key` to the hub, as load."""
+    _need_local()
     from service.local import produce as producing  # noqa: PLC0415 - the Azure SDKs take long to import
 
     load = producing.Load(count, rate, keys, size, seed, updates, poison)
@@ -80,6 +84,13 @@ def demo(
     rate: Annotated[int, typer.Option(min=0, help="Records per second that the consumer takes.")] = 2000,
 ) -> None:
     """Everything at once: local stack, producer, consumer, live figures, and a sum that must add up."""
+    _need_local()
     from service.local import demo as demonstration  # noqa: PLC0415 - extra `local`
 
     raise typer.Exit(run(demonstration.demo(seconds, rate)))
+
+
+def _need_local() -> None:
+    """The service's image has no local stack; elsewhere its packages are an extra."""
+    if importlib.util.find_spec("service.local") is None or importlib.util.find_spec("cryptography") is None:
+        raise SetupFault("the local stack is not installed here: use a working copy (`make setup`), not the image.")

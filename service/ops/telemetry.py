@@ -141,7 +141,7 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     Instrument("sluice.lag", "gauge", "s", "Age of the newest checkpointed event while there is lag.",
                _each("lag_seconds")),
     Instrument(
-        "sluice.minutes_to_loss", "gauge", "min",
+        "sluice.minutes_to_loss", "gauge", "{minute}",
         "Until retention reaches the checkpoint, at the speed at which it moves now. Falls: raise the rate at once.",
         _each("minutes_to_loss"),
     ),
@@ -231,8 +231,10 @@ def _exporters() -> Iterator[MetricReader]:
 
         yield PeriodicExportingMetricReader(OTLPMetricExporter())
     if os.environ.get("APPLICATIONINSIGHTS_CONNECTION_STRING"):
+        from azure.identity import DefaultAzureCredential  # noqa: PLC0415 - only where asked for
         from azure.monitor.opentelemetry.exporter import (  # noqa: PLC0415 - extra `azure-monitor`
             AzureMonitorMetricExporter,
         )
 
-        yield PeriodicExportingMetricReader(AzureMonitorMetricExporter())
+        # Key access to Application Insights is off in our Bicep: the process's own identity is used.
+        yield PeriodicExportingMetricReader(AzureMonitorMetricExporter(credential=DefaultAzureCredential()))
