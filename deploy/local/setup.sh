@@ -55,9 +55,12 @@ node_packages() {
     local folder=$1 mark=$1/node_modules/.sluice
     [ "$(cat "$mark" 2>/dev/null)" = "$(cksum < "$folder/package.json")" ] && return
     say "Node packages of $folder"
+    local how="install --no-package-lock"
+    [ -f "$folder/package-lock.json" ] && how=ci
     # npm answers a passing fault of the registry with a failure; once more is enough.
-    npm --prefix "$folder" ci --no-audit --no-fund --loglevel=error >/dev/null \
-        || npm --prefix "$folder" ci --no-audit --no-fund --loglevel=error >/dev/null
+    # shellcheck disable=SC2086 # two words are meant
+    npm --prefix "$folder" $how --no-audit --no-fund --loglevel=error >/dev/null \
+        || npm --prefix "$folder" $how --no-audit --no-fund --loglevel=error >/dev/null
     cksum < "$folder/package.json" > "$mark"
 }
 

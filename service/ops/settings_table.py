@@ -27,7 +27,7 @@ def _rows() -> Iterator[tuple[str, str, str]]:
 
 def _default(name: str, value: Any) -> str:  # noqa: ANN401 - whatever a setting may be
     if value is None or value == "":
-        return "–"
+        return "–"  # noqa: RUF001 - as the rest of the README writes it
     if isinstance(value, bool):
         return "yes" if value else "no"
     if name == "allow_backlog_bytes":
