@@ -14,6 +14,7 @@ from service.local.cosmos.errors import BadRequest, CosmosError, Throttled
 from service.local.cosmos.execution import FAILED_DEPENDENCY, check_budget, run, run_atomic
 from service.local.cosmos.operations import Operation, Outcome
 from service.local.cosmos.partition_key import KeyValue
+from service.local.cosmos.plain_upserts import plain_upserts
 from service.local.cosmos.ranges import Range
 from service.local.cosmos.wire import Request, Response, parse_json
 
@@ -75,7 +76,13 @@ def _bulk(container: Container, request: Request, entries: list[Any]) -> tuple[R
     go_on = request.header("x-ms-cosmos-batch-continue-on-error", "true").lower() != "false"
     outcomes: list[Outcome] = []
     parse, route = container.rules.keys.parse, container.route
+    plain = plain_upserts(container, place)
     for entry in entries:
+        if plain is not None and entry.get("operationType") == "Upsert":
+            done = plain(entry)
+            if done is not None:
+                outcomes.append(done)
+                continue
         try:
             key = parse(entry["partitionKey"])
             if route(key) is not place:

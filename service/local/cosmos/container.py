@@ -42,7 +42,7 @@ class Container:
         self.throughput = throughput
         self.ranges = RangeMap(self.rules.keys, ranges, Budget)
         self.minter = Minter(rids, self_link, self.store, now)
-        self._routes: dict[str, Range] = {}
+        self.routes: dict[str, Range] = {}
         self._gone_total = 0.0
         self._gone_refused = 0
         self.set_throughput(throughput)
@@ -90,7 +90,7 @@ class Container:
             if parent not in self.ranges.ranges:
                 self._gone_total += parent.budget.total
                 self._gone_refused += parent.budget.refused
-        self._routes.clear()
+        self.routes.clear()
         self.set_throughput(self.throughput)
         return [r.id for r in self.ranges.ranges]
 
@@ -117,11 +117,11 @@ class Container:
 
     def route(self, key: KeyValue) -> Range:
         """The range that holds a key."""
-        found = self._routes.get(key.epk)
+        found = self.routes.get(key.epk)
         if found is None:
-            if len(self._routes) > 200_000:
-                self._routes.clear()
-            found = self._routes[key.epk] = self.ranges.of(key.epk)
+            if len(self.routes) > 200_000:
+                self.routes.clear()
+            found = self.routes[key.epk] = self.ranges.of(key.epk)
         return found
 
     def put(self, document: Document) -> None:

@@ -114,7 +114,14 @@ class Store:
             heapq.heappush(self._expiring, (document.expires, document.etag, name))
         self._snapshot = None
         if len(self._versions) > 2 * len(self._documents) + SLACK:
-            self._versions = [one for one in self._versions if self._current(one) is not None]
+            self._versions[:] = [one for one in self._versions if self._current(one) is not None]
+
+    def for_writing(self) -> tuple[dict[Key, Document], list[tuple[int, Key]]]:
+        """The documents and versions themselves, for the short way of bulk: both are to be written together."""
+        self._snapshot = None
+        if len(self._versions) > 2 * len(self._documents) + SLACK:
+            self._versions[:] = [one for one in self._versions if self._current(one) is not None]
+        return self._documents, self._versions
 
     def delete(self, name: Key) -> None:
         """Remove a document; nothing happens if there is none."""

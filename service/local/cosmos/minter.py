@@ -24,23 +24,28 @@ class Minter:
     The hottest place of the server: system properties are joined to the JSON text, not put into the object.
     """
 
-    __slots__ = ("_links", "_now", "_prefix", "_second", "_stamp", "_store", "rid")
+    __slots__ = ("_now", "_second", "_stamp", "_store", "links", "prefix", "rid")
 
     def __init__(self, rids: DocumentRids, self_link: str, store: Store, now: Callable[[], float]) -> None:
         self.rid = rids.of
-        self._prefix = rids.prefix
-        self._links = (b',"_rid":"', b'","_self":"%sdocs/' % self_link.encode(), b'/","_etag":"\\"')
+        self.prefix = rids.prefix
+        self.links = (b',"_rid":"', b'","_self":"%sdocs/' % self_link.encode(), b'/","_etag":"\\"')
         self._store = store
         self._now = now
         self._second = -1
         self._stamp = ("", b"")
 
-    def mint(self, rules: ItemRules, view: View, key: KeyValue, body: dict[str, Any], old: Document | None) -> Minted:
-        """The document that this body becomes; `old` is the version it takes over from."""
+    def stamp(self) -> tuple[int, str, bytes]:
+        """The second it is, and what it adds to an etag and to the end of a body."""
         now = int(self._now())
         if now != self._second:
             self._second = now
             self._stamp = (f"-0000-0000-0000-{now:012x}", b'\\"","_attachments":"attachments/","_ts":%d}' % now)
+        return now, *self._stamp
+
+    def mint(self, rules: ItemRules, view: View, key: KeyValue, body: dict[str, Any], old: Document | None) -> Minted:
+        """The document that this body becomes; `old` is the version it takes over from."""
+        now, suffix, tail = self.stamp()
         if not SYSTEM.isdisjoint(body):
             for name in SYSTEM:
                 body.pop(name, None)
@@ -54,15 +59,15 @@ class Minter:
         else:
             number = old.number
         store.etags += 1
-        etag = f"{store.etags:08x}{self._stamp[0]}"
-        rid = b2a_base64(self._prefix + number.to_bytes(8, "little"), newline=False).replace(b"/", b"-")
-        head, link, mark = self._links
+        etag = f"{store.etags:08x}{suffix}"
+        rid = b2a_base64(self.prefix + number.to_bytes(8, "little"), newline=False).replace(b"/", b"-")
+        head, link, mark = self.links
         try:
             text = orjson.dumps(body)
             values = scalars(body.values())
         except (orjson.JSONEncodeError, RecursionError) as error:
             raise BadRequest(MAX_DEPTH_MESSAGE) from error
-        raw = b"".join((text[:-1], head, rid, link, rid, mark, etag.encode(), self._stamp[1]))
+        raw = b"".join((text[:-1], head, rid, link, rid, mark, etag.encode(), tail))
         if len(raw) > MAX_ITEM_BYTES or rules.partition_limit_bytes < LOGICAL_PARTITION_BYTES:
             rules.check_size(view, key.text, len(raw), len(old.body) if old else 0)
         # The lsn moves on only when a write is committed, so all of a batch have the same.

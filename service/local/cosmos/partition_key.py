@@ -53,9 +53,10 @@ class KeyDefinition:
     system: bool = False
     """A container of the time before partition keys: documents without one belong to the empty key."""
     _steps: tuple[tuple[str, ...], ...] = field(init=False)
-    _only: str | None = field(init=False, default=None)
+    only: str | None = field(init=False, default=None)
     """The name of the key property, if the key is one property of the document itself."""
-    _cache: dict[str, KeyValue] = field(init=False, default_factory=dict)
+    cache: dict[str, KeyValue] = field(init=False, default_factory=dict)
+    """Keys by the text that names them."""
 
     @property
     def steps(self) -> tuple[tuple[str, ...], ...]:
@@ -65,7 +66,7 @@ class KeyDefinition:
     def __post_init__(self) -> None:
         self._steps = tuple(split_path(path) for path in self.paths)
         if len(self._steps) == 1 and len(self._steps[0]) == 1:
-            self._only = self._steps[0][0]
+            self.only = self._steps[0][0]
 
     @classmethod
     def from_json(cls, value: object) -> "KeyDefinition":
@@ -96,12 +97,12 @@ class KeyDefinition:
 
     def parse(self, text: str) -> KeyValue:
         """The key that a header or an operation names, such as `["a"]`; a whole key, not a prefix."""
-        key = self._cache.get(text)
+        key = self.cache.get(text)
         if key is None:
             key = self.of(self.components(text))
-            if len(self._cache) >= MAX_CACHED_KEYS:
-                self._cache.clear()
-            self._cache[text] = key
+            if len(self.cache) >= MAX_CACHED_KEYS:
+                self.cache.clear()
+            self.cache[text] = key
         return key
 
     def components(self, text: str) -> tuple[Component, ...]:
@@ -134,8 +135,8 @@ class KeyDefinition:
 
     def matches(self, key: KeyValue, document: Mapping[str, Any]) -> bool:
         """Whether the document has this key, as the service checks it before each write."""
-        if self._only is not None:  # nearly every container: worth the shorter way
-            value, wanted = document.get(self._only), key.components[0]
+        if self.only is not None:  # nearly every container: worth the shorter way
+            value, wanted = document.get(self.only), key.components[0]
             if value.__class__ is wanted.__class__ is str:
                 return bool(value == wanted)
         components = self.extract(document)
