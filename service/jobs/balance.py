@@ -44,30 +44,32 @@ class Balance:
         return {**asdict(self), "closes": self.closes}
 
 
-def balances(records: DataFrame, letters: DataFrame, judged: DataFrame) -> list[Balance]:
+def balances(records: DataFrame, judged: DataFrame) -> list[Balance]:
     """By partition and hour; a year of a hub with 32 partitions has 280,320 of them, of 100 bytes each."""
     hour = (F.floor(F.col("enqueued") / _HOUR_MS) * _HOUR_MS).alias("hour")
-    came_in = records.groupBy("partition", hour).agg(F.count("*").alias("came_in"))
-    classed = records.transform(_classed, letters, judged)
+    came_in = records.groupBy("partition", hour).agg(F.count("*").alias("came_in")).collect()
     counts = [F.count_if(F.col("class") == name).alias(name) for name in CLASSES]
-    became = classed.groupBy("partition", hour).agg(*counts)
-    rows = came_in.join(became, ["partition", "hour"], "left").fillna(0).orderBy("hour", "partition").collect()
-    return [Balance(**row.asDict()) for row in rows]
+    became = records.transform(_classed, judged).groupBy("partition", hour).agg(*counts).collect()
+    known = {(row["partition"], row["hour"]): row.asDict() for row in became}
+    none = dict.fromkeys(CLASSES, 0)
+    return [
+        Balance(**(none | known.get((row["partition"], row["hour"]), {}) | row.asDict()))
+        for row in sorted(came_in, key=lambda row: (row["hour"], row["partition"]))
+    ]
 
 
-def _classed(records: DataFrame, letters: DataFrame, judged: DataFrame) -> DataFrame:
+def _classed(records: DataFrame, judged: DataFrame) -> DataFrame:
     """What became of each record."""
     known = judged.where(F.col("stamp").isNotNull()).select(
         "key", "id", "state", *(F.col(f"stamp.{name}").alias(f"last_{name}") for name in _PLACE)
     )
-    marked = records.join(F.broadcast(letters.withColumn("letter", F.lit(True))), list(_PLACE), "left")
     is_last = F.lit(True)
     for name in _PLACE:
         is_last = is_last & (F.col(name) == F.col(f"last_{name}"))
     state, operation = F.col("state"), F.col("operation")
     outcome = (
         F.when(operation == Operation.DROP.value, "dropped")
-        .when(F.col("letter").isNotNull(), "dead_lettered")
+        .when(F.col("letter"), "dead_lettered")
         .when(operation == Operation.POISON.value, "missing")
         .when(state.isNull(), None)
         .when(~is_last, "superseded")
@@ -75,4 +77,4 @@ def _classed(records: DataFrame, letters: DataFrame, judged: DataFrame) -> DataF
         .when(state == State.NEWER.value, "superseded")
         .otherwise("missing")
     )
-    return marked.join(known, ["key", "id"], "left").withColumn("class", outcome)
+    return records.join(known, ["key", "id"], "left").withColumn("class", outcome)

@@ -144,8 +144,8 @@ def _backfill_text(result: BackfillResult, folder: Path) -> str:
     lines += [f"empty: {name}" for name in result.empty[:10]]
     if result.unseen:
         lines.append(
-            f"{sum(result.unseen.values())} events beyond the bound are not in the source yet. If some of them are deletes"
-            " that the live consumer has done, their documents may be back: reconcile later, and repair."
+            f"{sum(result.unseen.values())} events beyond the bound are not in the source yet. If some of them are"
+            " deletes that the live consumer has done, their documents may be back: reconcile later, and repair."
         )
     if result.left_out:
         lines.append("Mend or remove these files and run it again: their units are not done.")

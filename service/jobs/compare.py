@@ -39,27 +39,27 @@ _KINDS: Final = {
 }
 
 
-def expected_documents(records: DataFrame, letters: DataFrame, tasks: int) -> DataFrame:
-    """The last record of each document that is no dead letter; the last of all where all are."""
-    place = ["incarnation", "partition", "sequence", "index"]
-    marked = records.where(F.col("operation").isin(*WRITES)).join(
-        F.broadcast(letters.withColumn("letter", F.lit(True))), place, "left"
-    )
-    alive = marked.where(F.col("letter").isNull()).transform(latest, tasks).withColumn("dead", F.lit(False))
+def expected_documents(records: DataFrame, tasks: int, *, letters: bool) -> DataFrame:
+    """The last record of each document that is no dead letter; the last of all where all are. `letters`: whether
+    there is any, else the search for them is saved.
+    """
+    marked = records.where(F.col("operation").isin(*WRITES))
+    alive = marked.where(~F.col("letter")).transform(latest, tasks).withColumn("dead", F.lit(False))
+    if not letters:
+        return alive.transform(_as_expected)
     dead = (
-        marked.where(F.col("letter").isNotNull())
+        marked.where("letter")
         .transform(latest, tasks)
         .withColumn("dead", F.lit(True))
         .join(alive.select("key", "id"), ["key", "id"], "left_anti")
     )
-    stamp = F.struct(
-        "incarnation",
-        "partition",
-        "sequence",
-        F.col("index").cast("long").alias("index"),
-        F.col("stamped").alias("enqueued"),
-    )
-    return alive.unionByName(dead).select("key", "id", "operation", stamp.alias("stamp"), "hash", "expires", "dead")
+    return alive.unionByName(dead).transform(_as_expected)
+
+
+def _as_expected(records: DataFrame) -> DataFrame:
+    index, enqueued = F.col("index").cast("long").alias("index"), F.col("stamped").alias("enqueued")
+    stamp = F.struct("incarnation", "partition", "sequence", index, enqueued).alias("stamp")
+    return records.select("key", "id", "operation", stamp, "hash", "expires", "dead")
 
 
 def judged(expected: DataFrame, actual: DataFrame, seen: Seen) -> DataFrame:

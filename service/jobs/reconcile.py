@@ -22,8 +22,8 @@ from service.jobs.plan import Plan
 from service.jobs.records import Decoding, with_records
 from service.jobs.session import parallelism
 from service.jobs.source import Source, iso_ms
-from service.jobs.sources.letters import letter_keys, list_letters
-from service.jobs.storage import open_store
+from service.jobs.sources.letters import LetterFiles, letter_keys, list_letters
+from service.jobs.storage import Store, open_store
 from service.ops.progress import Progress
 
 log = structlog.get_logger(__name__)
@@ -102,19 +102,20 @@ class Reconcile:
         tasks = parallelism(self._spark, self._options.engine)
         plan = self._source.plan("", self._options.up_to, self._options.engine.window_bytes)
         result.empty = plan.empty
-        records = self._records(plan, result)
+        letters = list_letters(self._letter_store())
+        records = self._records(plan, letters, result)
         result.covered = _covered(records, plan)
         seen = Seen(plan.incarnation, {name: (each.first, each.last) for name, each in result.covered.items()})
-        letters = self._letters()
         reader = CosmosReader(self._settings, self._decoding.definition, self._since_ms)
         actual = self._keep(reader.read(self._spark, reader.ranges()))
-        log.info("documents read", count=actual.count())
-        result.ru = float(actual.agg(F.sum("ru")).first()[0] or 0.0)  # type: ignore[index] # an aggregate has a row
-        expected = expected_documents(records, letters, tasks)
+        read = actual.agg(F.count("*").alias("count"), F.sum("ru").alias("ru")).collect()[0]
+        log.info("documents read", count=read["count"])
+        result.ru = float(read["ru"] or 0.0)
+        expected = expected_documents(records, tasks, letters=bool(letters.parts))
         first_look = self._keep(judged(expected, actual, seen))
         final = self._look_again(first_look, reader, seen, result)
         result.states = {row["state"]: row["count"] for row in final.groupBy("state").count().collect()}
-        result.balance = balances(records, letters, final)
+        result.balance = balances(records, final)
         self.differences = final.where(F.col("state").isin(*DIFFERENCES))
         result.seconds = time.monotonic() - began
         return result
@@ -124,7 +125,7 @@ class Reconcile:
         for frame in self._kept:
             frame.unpersist()
 
-    def _records(self, plan: Plan, result: ReconcileResult) -> DataFrame:
+    def _records(self, plan: Plan, letters: LetterFiles, result: ReconcileResult) -> DataFrame:
         """All records, each once; kept, since the files that they were read from may be gone afterwards."""
         frames = []
         with Progress("units read", len(plan.units)) as progress:
@@ -137,11 +138,14 @@ class Reconcile:
                 progress.advance(1)
         place = ["incarnation", "partition", "sequence", "index"]
         everything = reduce(DataFrame.unionByName, frames).where(F.col("operation") != FAULT)
-        return self._keep(everything.dropDuplicates(place))
+        once = everything.dropDuplicates(place)
+        if not letters.parts:
+            return self._keep(once.withColumn("letter", F.lit(False)))
+        dead = letter_keys(self._spark, self._letter_store(), letters).withColumn("letter", F.lit(True))
+        return self._keep(once.join(F.broadcast(dead), place, "left").fillna(False, ["letter"]))
 
-    def _letters(self) -> DataFrame:
-        store = open_store(f"blob://{self._settings.dead_letters_in}", self._settings)
-        return self._keep(letter_keys(self._spark, store, list_letters(store)))
+    def _letter_store(self) -> Store:
+        return open_store(f"blob://{self._settings.dead_letters_in}", self._settings)
 
     def _look_again(self, first: DataFrame, reader: CosmosReader, seen: Seen, result: ReconcileResult) -> DataFrame:
         suspicious = F.col("state").isin(*DIFFERENCES)
