@@ -27,6 +27,10 @@ class Certificate:
         context.load_cert_chain(self.cert, self.key)
         return context
 
+    def client_context(self) -> ssl.SSLContext:
+        """For a client that trusts it, and nothing else."""
+        return ssl.create_default_context(cafile=str(self.cert))
+
 
 def make_certificate(folder: Path) -> Certificate:
     """For localhost and 127.0.0.1."""

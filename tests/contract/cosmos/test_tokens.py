@@ -8,9 +8,9 @@ from azure.core.credentials import AccessToken
 from azure.cosmos import exceptions
 from azure.cosmos.aio import CosmosClient
 
+from service.local.certificates import make_certificate
 from service.local.cosmos.server import CosmosServer
 from service.local.tokens import TokenIssuer
-from tests.contract.event_hubs import certificates
 
 
 class Credential:
@@ -42,7 +42,7 @@ def issuer():
 
 @pytest.fixture
 async def secure(issuer, tmp_path):
-    made = certificates.make(tmp_path)
+    made = make_certificate(tmp_path)
     async with CosmosServer(ssl_context=made.server_context(), issuer=issuer) as server:
         server.add_container("db", "items", partition_key="/key")
         yield server

@@ -13,9 +13,9 @@ from service.amqp.frames import AMQP_HEADER, SASL_HEADER, ProtocolHeader, frame,
 from service.amqp.messages import DATA, section
 from service.amqp.performatives import Attach, Begin, Close, Disposition, Flow, Open, SaslInit, Transfer
 from service.amqp.types import Described, Symbol, ULong
+from service.local.certificates import make_certificate
 from service.local.event_hubs.namespace import Limits
 from service.local.event_hubs.server import EventHubsServer
-from tests.contract.event_hubs import certificates
 from tests.contract.event_hubs.raw import RawClient
 from tests.contract.event_hubs.test_wire import EARLIEST, PARTITION, sequence
 
@@ -162,7 +162,7 @@ async def test_half_messages_on_many_links_cannot_fill_the_memory(server):
 
 
 async def test_hostile_bytes_on_the_tls_port(tmp_path, caplog):
-    made = certificates.make(tmp_path)
+    made = make_certificate(tmp_path)
     server = EventHubsServer(ssl_context=made.server_context())
     await server.start()
     choose = random.Random(SEED)

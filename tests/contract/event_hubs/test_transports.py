@@ -9,9 +9,9 @@ from azure.eventhub import EventData, EventHubConsumerClient, EventHubProducerCl
 from azure.eventhub import aio as eventhub
 from azure.eventhub.exceptions import AuthenticationError, ConnectError
 
+from service.local.certificates import make_certificate
 from service.local.event_hubs.server import EventHubsServer
 from service.local.tokens import TokenIssuer
-from tests.contract.event_hubs import certificates
 from tests.contract.event_hubs.conftest import Reader, until
 
 
@@ -22,7 +22,7 @@ def issuer():
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
-    return certificates.make(tmp_path_factory.mktemp("certificates"))
+    return make_certificate(tmp_path_factory.mktemp("certificates"))
 
 
 @pytest.fixture

@@ -10,13 +10,13 @@ from azure.core.credentials import AccessToken
 from service.clock import uptime
 from service.errors import SetupFault
 from service.local.azurite import Azurite, Certificate
+from service.local.certificates import make_certificate
 from service.local.event_hubs.server import EventHubsServer
 from service.local.tokens import TokenIssuer
 from service.source.blob_leases import BlobLeases
 from service.source.connect import HubAddress, connect_blobs, connect_hub
 from service.source.processor import Processor, ProcessorOptions
 from service.source.receiver import ReceiverOptions
-from tests.contract.event_hubs import certificates
 from tests.integration.source.kit import HUB, Recorder, publish, until
 
 AUDIENCES = {"https://eventhubs.azure.net//.default": "https://eventhubs.azure.net"}
@@ -45,7 +45,7 @@ class Identity:
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
-    return certificates.make(tmp_path_factory.mktemp("certificates"))
+    return make_certificate(tmp_path_factory.mktemp("certificates"))
 
 
 @pytest.fixture
