@@ -15,7 +15,7 @@ from service.sink.routing import EffectiveKey, KeyValue, PartitionKeyDefinition,
 # (azure-cosmos adds tab, line ends and a space at the end; batches skip its checks, so they are made here).
 MAX_DOCUMENT_BYTES: Final = 2 * 1024 * 1024
 MAX_ID_BYTES: Final = 1023
-_BAD_ID: Final = re.compile(r"[/\\?#\t\r\n]| $").search
+BAD_ID: Final = re.compile(r"[/\\?#\t\r\n]| $").search
 MISSING: Final = object()
 """What `value_at` gives where nothing stands."""
 
@@ -84,7 +84,7 @@ def value_at(document: Any, path: Sequence[str]) -> Any:  # noqa: ANN401 - JSON 
 def check_id(value: Any, path: str) -> str:  # noqa: ANN401 - JSON in
     """The id, if Cosmos would take it. Raises Undecodable."""
     if type(value) is str:
-        if _BAD_ID(value):
+        if BAD_ID(value):
             raise Undecodable(
                 f"the id {path} has a character that Cosmos does not allow (/ \\ ? # tab, line end, space at the end)"
             )

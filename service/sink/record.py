@@ -15,6 +15,7 @@ import orjson
 
 from service.sink import json_text
 from service.sink.document_rules import (
+    BAD_ID,
     MAX_DOCUMENT_BYTES,
     MISSING,
     KeyReader,
@@ -209,7 +210,9 @@ class Decoder:
             return Record(Operation.POISON, index, reason=reason)
         try:
             if self._id_in_body:
-                document_id = check_id(document.get("id", MISSING), "/id")
+                document_id = document.get("id", MISSING)
+                if type(document_id) is not str or not 0 < len(document_id) < 256 or BAD_ID(document_id):
+                    document_id = check_id(document_id, "/id")
             else:
                 document_id = self._other_id(document, place, index)
             key, effective = self._keys.read(document)
