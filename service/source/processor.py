@@ -6,6 +6,7 @@ kept as long as its lease holds, the fault is said once, and both are tried agai
 """
 
 import asyncio
+import math
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -284,7 +285,11 @@ class Processor:
         assert self._around is not None  # noqa: S101 - set before any scan
         assert self._tasks is not None  # noqa: S101 - as above
         self._taken += 1
-        pump = Pump(self._around, holding, sent)
+        # Taken away from a live owner, which may go on until its own deadline before it hears of it. (The SDKs'
+        # processors take partitions so all the time, and stop when their receiver is cut off.)
+        forced = lease.live and lease.owner not in ("", self._host) and not self._options.as_the_sdks
+        not_before = self._clock() + self._options.lease_seconds if forced else -math.inf
+        pump = Pump(self._around, holding, sent, not_before)
         self._pumps[lease.partition] = pump
         self._log.info("partition taken", partition=lease.partition, epoch=holding.epoch, from_host=lease.owner)
         if self._stopping.is_set():

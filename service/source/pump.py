@@ -7,6 +7,7 @@ fall into nothing.
 """
 
 import asyncio
+import math
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -59,8 +60,10 @@ class Surroundings:
 class Pump:
     """A held partition. `run` returns the reason it was closed for; raises only Fatal."""
 
-    def __init__(self, around: Surroundings, holding: Holding, sent: float) -> None:
+    def __init__(self, around: Surroundings, holding: Holding, sent: float, not_before: float = -math.inf) -> None:
         self._around = around
+        self._not_before = not_before
+        """By the clock: no event is read before, since a former owner may still believe that it holds the lease."""
         self._options = around.options
         self.holding = holding
         self.last_written = holding.stored.checkpoint
@@ -102,6 +105,7 @@ class Pump:
         """Keep and read it until it is closed."""
         keeper = asyncio.create_task(self._keep(), name=f"keep-{self.holding.partition}")
         try:
+            await self._wait_for_former_owner()
             attempt = 0
             while not self._closing.done():
                 started = self._around.clock()
@@ -118,6 +122,12 @@ class Pump:
                 self._around.faults.cleared(where, self.holding.partition)
             keeper.cancel()
             await asyncio.wait([keeper])
+
+    async def _wait_for_former_owner(self) -> None:
+        wait = self._not_before - self._around.clock()
+        if wait > 0:
+            self._log.warning("taken from a host that did not hand it over; reading waits for it", seconds=round(wait))
+            await self._until_closing(self._sleep(wait))
 
     async def _live(self) -> None:
         """From settling where to read to the end of one handler. Whatever fails here fails this partition only."""

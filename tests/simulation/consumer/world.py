@@ -65,6 +65,8 @@ class World:
         self.done: dict[str, completion_map.CompletionMap] = {}
         self.latest: dict[str, int] = {}
         self._next = 0
+        self.began: Counter[str] = Counter()
+        """By partition: the latest epoch under which something was sent."""
 
     def publish(self, partition: str, documents: int, *, poison: float = 0.02) -> None:
         """One event: usually one document, sometimes several in an array, sometimes rubbish."""
@@ -122,12 +124,17 @@ class World:
             self.written.add(write.body["number"])
         self._log_seen = len(self.container.log)
 
-    def sent(self, host: str, stamp: dict) -> None:
-        """Promises 3 and 4: only the owner sends, and nothing that is durably done."""
+    def sent(self, host: "Host", stamp: dict) -> None:
+        """Promises 3 and 4: after a later owner has begun, no earlier one sends; nothing durably done is sent."""
         partition, sequence = stamp["partition"], stamp["sequence"]
-        row = self.storage.rows[PartitionId(partition)]
-        owner = row.owner if self.storage.live(row) else ""
-        assert owner in ("", host), f"{host} sent for {partition}, which {owner} owns"
+        flow = host.worker._flows.get(partition)
+        assert flow is not None, f"{host.name} sent for {partition}, which it has given up"
+        assert flow.ownership.holds(), f"{host.name} sent for {partition} beyond its deadline"
+        epoch = flow.ownership.epoch
+        assert epoch >= self.began[partition], (
+            f"{host.name} sent for {partition} under epoch {epoch}, and a later one has begun"
+        )
+        self.began[partition] = epoch
         assert sequence > self.durable[partition], f"{partition}/{sequence} is checkpointed, and was sent again"
         known = self.done.get(partition)
         assert known is None or sequence not in known, f"{partition}/{sequence} is in the map, and was sent again"
@@ -216,7 +223,7 @@ class WatchedContainer:
         for operation in orjson.loads(payload):
             body = operation.get("resourceBody")
             if body is not None:
-                self._host.world.sent(self._host.name, body["_sluice"])
+                self._host.world.sent(self._host, body["_sluice"])
             documents.append((operation["partitionKey"], operation.get("id") or body["id"]))
         assert len(set(documents)) == len(documents), "two operations of one document in one request"
         for document in documents:
