@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import sys
 from collections.abc import AsyncIterator
 from fractions import Fraction
@@ -24,6 +25,7 @@ log = structlog.get_logger()
 
 async def run(settings: Settings, env_file: Path | None = None) -> None:
     """One replica, until SIGTERM or SIGINT. Raises Fatal when it must end for another reason."""
+    _spare_the_collector()
     if settings.workers == 1:
         await _run_alone(settings, env_file)
     else:
@@ -52,6 +54,7 @@ async def _run_workers(settings: Settings, env_file: Path | None) -> None:
 
 async def run_worker(settings: Settings, env_file: Path | None = None) -> None:
     """One of several workers: told its share by the supervisor through standard input; see `supervisor.py`."""
+    _spare_the_collector()
     async with _worker(settings, env_file, Fraction(0)) as (worker, pages, stop), pages.serving("127.0.0.1", 0) as port:
         print(f"port {port}", flush=True)  # noqa: T201 - the supervisor waits for it
         listening = asyncio.create_task(_take_shares(worker, stop))
@@ -91,6 +94,12 @@ async def _worker(
             yield worker, OpsPages(status=status, not_ready=worker.not_ready, metrics=metrics), stop
         finally:
             await asyncio.to_thread(telemetry.close)
+
+
+def _spare_the_collector() -> None:
+    """Records make no reference cycles, and a backlog of them is searched for some at every collection: look seldom."""
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 def _reload(worker: Worker, env_file: Path | None) -> None:

@@ -117,5 +117,5 @@ def _own(letter: StoredLetter) -> Ownership:
     return Ownership(letter.hub, letter.partition, 0, None, float("inf"), lambda: 0.0, _no_checkpoint)
 
 
-async def _no_checkpoint(checkpoint: Checkpoint) -> None:
-    raise NotImplementedError("letters have no checkpoint")
+async def _no_checkpoint(_: Checkpoint) -> None:
+    raise AssertionError("letters have no checkpoint")
