@@ -117,11 +117,10 @@ async def test_every_record_pays_one_slot(make_flow, sink, event):
 
 async def test_events_wait_for_slots_in_order(make_flow, sink, event):
     flow = make_flow(rate=10)
-    taking = asyncio.create_task(flow.events([event() for _ in range(3)]))
-    await asyncio.sleep(0)
-    assert [item.sequence for item, _ in sink.items] == [0]
-    async with asyncio.timeout(5):
-        await taking
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        group.create_task(flow.events([event() for _ in range(3)]))
+        await asyncio.sleep(0)
+        assert [item.sequence for item, _ in sink.items] == [0]
     assert [item.sequence for item, _ in sink.items] == [0, 1, 2]
 
 
