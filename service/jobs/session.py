@@ -37,7 +37,10 @@ def session(options: EngineOptions) -> Iterator[SparkSession]:
     """The session that is running already (spark-submit, a notebook, a test), else one of our own, stopped at the end.
     Raises BadInput where Spark cannot be started.
     """
-    running = SparkSession.getActiveSession()
+    try:
+        running = SparkSession.active()  # of this thread, or the default one
+    except PySparkException:
+        running = None
     if running is not None:
         yield running
         return

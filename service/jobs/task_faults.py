@@ -28,7 +28,13 @@ def fault_of(error: PySparkException) -> SluiceError:
     for name, sentence in _KNOWN.items():
         if name in text:
             return BadInput(sentence)
-    return BadInput(f"Spark could not do it: {first_line(error)}")
+    return BadInput(f"Spark could not do it: {_telling_line(text) or first_line(error)}")
+
+
+def _telling_line(text: str) -> str:
+    """The last line of a task's traceback says what was raised."""
+    lines = [line.strip() for line in text.partition("JVM stacktrace")[0].splitlines() if line.strip()]
+    return lines[-1][:300] if lines and "Traceback" in text else ""
 
 
 _KNOWN: Final = {

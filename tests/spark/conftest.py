@@ -1,5 +1,7 @@
 """One Spark session and one local stack for all Spark tests: both take long to start."""
 
+import time
+
 import pytest
 
 from service.local.event_hubs.capture import CaptureSettings
@@ -43,7 +45,13 @@ def shared_stack(tmp_path_factory):
         settings = CaptureSettings(
             stack.servers.azurite.connection_string, "capture", interval_seconds=1e9, skip_empty_archives=True
         )
+        stack.capture_at = time.time()
+        stack.servers.event_hubs.namespace.clock, real = (
+            lambda: stack.capture_at,
+            stack.servers.event_hubs.namespace.clock,
+        )
         stack.capture = stack.call(lambda: stack.servers.event_hubs.start_capture(settings))
+        stack.servers.event_hubs.namespace.clock = real
         yield stack
 
 

@@ -71,6 +71,7 @@ class World:
 
     def capture(self):
         """Write what came in since the last time into Capture's files; gives the path."""
+        self.stack.capture_at += 1.0  # names have whole seconds: files of one second would have one name
         self.stack.call(self.stack.capture.flush)
         return f"blob://capture/local/{self.name}/"
 

@@ -70,9 +70,9 @@ def letter_keys(spark: SparkSession, store: Store, files: LetterFiles) -> DataFr
 
 
 def read_one(path: Path, _part: FilePart) -> Iterator[tuple[str, list[Event]]]:
-    """The events of a file of letters. Letters of a part of an event are left to `sluice deadletters redrive`."""
+    """The events of a file of letters: of several letters of one event the first has its body, and stands for all."""
     for row in _rows(path.read_bytes()):
-        if row["whole"]:
+        if row.get("body") is not None:
             yield str(row["partition"]), [_event(row)]
 
 

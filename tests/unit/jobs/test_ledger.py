@@ -1,0 +1,81 @@
+"""The budget ledger: what may be spent when, for any number of tasks."""
+
+import asyncio
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.jobs.ledger import Allowance, Ledger, LedgerBlob, Page
+from service.jobs.watch import Rising
+from service.source.connect import connect_blobs
+
+
+@given(st.lists(st.tuples(st.floats(0, 2), st.floats(1, 500)), min_size=1, max_size=60), st.floats(10, 5000))
+def test_no_stretch_of_time_is_given_more_than_the_rate_and_one_lease(steps, rate):
+    page, now = Page(), 1000.0
+    leases = []
+    for wait, amount in steps:
+        now += wait
+        page, start = page.lease(amount, rate, now)
+        leases.append((max(start, now), amount))
+    leases.sort()
+    for first in range(len(leases)):
+        for last in range(first, len(leases)):
+            seconds = leases[last][0] - leases[first][0]
+            given_away = sum(amount for _, amount in leases[first : last + 1])
+            largest = max(amount for _, amount in leases[first : last + 1])
+            assert given_away <= rate * (seconds + 0.5) + largest + 1e-6 * given_away
+
+
+def test_what_is_given_back_can_be_leased_again():
+    page, _ = Page().lease(100, 10, 50)
+    assert page.give_back(40, 10).given_until == pytest.approx(page.given_until - 4)
+    assert page.give_back(40, 10).given == 60
+
+
+async def test_tasks_that_contend_for_one_blob_keep_the_rate_together(azurite, blob_container_name):
+    blobs = connect_blobs(blob_container_name, connection_string=azurite)
+    await blobs.make()
+    ledger = Ledger(blob_container_name, "ledger.json", "records", 2000.0)
+    began = asyncio.get_running_loop().time()
+
+    async def task(number, records):
+        allowance = Allowance(LedgerBlob(blobs, ledger.name, random.Random(number)), ledger)
+        for _ in range(records // 100):
+            await allowance.take(100, 0, 0.0)
+        await allowance.give_back(0.0)
+
+    await asyncio.gather(task(1, 4000), *(task(number, 400) for number in range(2, 6)))
+    seconds = asyncio.get_running_loop().time() - began
+    page, _ = await LedgerBlob(blobs, ledger.name).read()
+    await blobs.close()
+    # A lease whose answer was lost is taken again: then less is spent than was given, never more.
+    assert page.given >= 5600 - 1e-6
+    assert seconds >= 5600 / 2000 - 0.6
+
+
+async def test_ru_that_were_guessed_wrong_are_settled_with_the_next_lease(azurite, blob_container_name):
+    blobs = connect_blobs(blob_container_name, connection_string=azurite)
+    await blobs.make()
+    ledger = Ledger(blob_container_name, "ledger.json", "ru", 1_000_000.0)
+    allowance = Allowance(LedgerBlob(blobs, ledger.name), ledger)
+    spent = 0.0
+    for _ in range(10):
+        await allowance.take(100, 0, spent)
+        spent += 100 * 37.0
+    await allowance.give_back(spent)
+    page, _ = await LedgerBlob(blobs, ledger.name).read()
+    await blobs.close()
+    assert page.given >= spent - 1e-6
+
+
+def test_lag_that_rises_three_times_in_a_row_is_falling_behind():
+    rising = Rising()
+    assert [rising.note(lag) for lag in (5, 6, 7, 8, 9, 9, 10, 11, 12)] == [
+        *(False, False, False),
+        *(True, True),
+        *(False, False, False),
+        True,
+    ]
