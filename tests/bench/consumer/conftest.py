@@ -1,0 +1,3 @@
+from tests.integration.conftest import make_stack, preload, sluice
+
+__all__ = ["make_stack", "preload", "sluice"]
