@@ -83,6 +83,7 @@ class Worker:
             sink = self._sink = await self._reach_cosmos(stop)
             if sink is None:
                 return
+            self._share_ru()
             namespace, hub_name = self._endpoints.hub_name
             processor = self._processor = Processor(
                 self._endpoints.hub(),
@@ -193,6 +194,12 @@ class Worker:
         self._share = share
         self._slots.set_rate(self._allowed_rate())
         self._backlog.limits = options.backlog(self._settings, share)
+        self._share_ru()
+
+    def _share_ru(self) -> None:
+        """A worker's part of COSMOS_RULIMIT; one RU/s where it owns nothing, since 0 would mean no limit."""
+        if self._sink is not None and self._settings.cosmos_rulimit:
+            self._sink.set_ru_limit(max(1.0, float(self._settings.cosmos_rulimit * self._share)))
 
     def not_ready(self) -> str | None:
         """Why no work should be expected of this worker; None when it may be."""

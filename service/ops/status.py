@@ -79,7 +79,7 @@ def _partition(held: PartitionStatistics, flow: PartitionFlow | None) -> dict[st
         "checkpoint_age_seconds": round(flow.checkpoint_age(), 1) if flow else None,
         "lag": held.lag,
         "lag_seconds": round(time.time() - enqueued_ms / 1000, 1) if held.lag and enqueued_ms else 0.0,
-        "minutes_to_loss": None,
+        "minutes_to_loss": None if held.minutes_to_loss is None else round(held.minutes_to_loss, 1),
         "backlog": flow.worklist.items if flow else 0,
         "done_ahead": flow.worklist.done_ahead if flow else 0,
         "paused": held.paused,

@@ -37,6 +37,9 @@ class DryRunSink:
     def flush(self) -> None:
         """Nothing waits."""
 
+    def set_ru_limit(self, ru_per_second: float) -> None:
+        """Nothing is spent."""
+
     def statistics(self) -> SinkStatistics:
         """What would have been done."""
         outcomes = self._counts.outcomes

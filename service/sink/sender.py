@@ -91,6 +91,11 @@ class Sender:
         """Do not wait for batches to fill."""
         self.bulk = options.bulk != "off"
 
+    def set_ru_limit(self, ru_per_second: float) -> None:
+        """Another budget from now on. What waits to be paid by the old one is paid by it."""
+        self._budget = Budget(ru_per_second)
+        self.wake()
+
     def wake(self) -> None:
         """Something has changed: look again."""
         self._wake.set()
@@ -133,15 +138,16 @@ class Sender:
 
     async def _send(self, lane: Lane, batch: list[Entry], expected: float) -> None:
         paid = 0.0
+        budget = self._budget
         try:
-            await self._budget.pay(expected)
+            await budget.pay(expected)
             paid = expected
             entries = self._sendable(batch)
             results = await self._request(lane, entries) if entries else None
             charge, charged = _charge(results or ())
             # First what it cost, then what it says: a refusal is judged by what was accepted before it.
             lane.pace.settle(expected, charge, charged)
-            self._budget.settle(paid, charge)
+            budget.settle(paid, charge)
             self._counts.ru += charge
             if results is not None:
                 self._answered(lane, entries, results)

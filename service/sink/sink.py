@@ -104,6 +104,10 @@ class Sink:
         self._desk.hurry()
         self._sender.wake()
 
+    def set_ru_limit(self, ru_per_second: float) -> None:
+        """Spend at most this from now on; 0: no limit."""
+        self._sender.set_ru_limit(ru_per_second)
+
     def statistics(self) -> SinkStatistics:
         """How it stands."""
         counts, outcomes = self._counts, self._counts.outcomes

@@ -23,9 +23,10 @@ from service.source.handler import HandlerFactory
 from service.source.hub import HubClient, HubDescription
 from service.source.leases import CloseReason
 from service.source.position import PositionPolicy
-from service.source.pump import Pump, PumpOptions, Surroundings
+from service.source.pump import Pump
 from service.source.statistics import PartitionStatistics, ProcessorStatistics
 from service.source.store import Lease, LeaseStore
+from service.source.surroundings import PumpOptions, Surroundings
 
 _log = structlog.get_logger()
 _RELEASE_SECONDS = 2.0
@@ -381,6 +382,7 @@ def _statistics(pump: Pump) -> PartitionStatistics:
         last_enqueued=ownership.last_enqueued,
         reopened=pump.reopened,
         skipped=pump.skipped,
+        minutes_to_loss=pump.edge.minutes_to(pump.last_written.sequence + 1) if pump.last_written else None,
         paused=not ownership.holds(),
     )
 

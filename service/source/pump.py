@@ -8,53 +8,24 @@ fall into nothing.
 
 import asyncio
 import math
-from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass
-from random import Random
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 import structlog
 
-from service.clock import Clock
 from service.errors import Fatal, LeaseLost, Retry, SetupFault
-from service.source.events import Event, Hub
-from service.source.faults import Faults, backoff
-from service.source.handler import HandlerFactory, PartitionHandler
-from service.source.hub import After, HubClient, PartitionDescription, Receiver, Stolen
+from service.source.events import Event
+from service.source.faults import backoff
+from service.source.handler import PartitionHandler
+from service.source.hub import After, PartitionDescription, Receiver, Stolen
 from service.source.leases import Checkpoint, CloseReason, Ownership
-from service.source.position import PositionPolicy, settle
+from service.source.position import settle
+from service.source.retention import RetentionEdge
 from service.source.store import Holding
+from service.source.surroundings import Surroundings
 
 _log = structlog.get_logger()
 _CLOSE_GRACE_SECONDS = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class PumpOptions:
-    """How a held partition is kept and read."""
-
-    lease_seconds: float = 30.0
-    renew_seconds: float = 10.0
-    stall_seconds: float = 30.0
-    """A partition that lags and delivers nothing for this long gets a new receiver."""
-    empty_calls: bool = False
-    """Whether the handler is also called with no events after the receiver's wait."""
-    position: PositionPolicy = PositionPolicy()  # noqa: RUF009 - frozen
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What all pumps of a host share."""
-
-    hub: Hub
-    client: HubClient
-    make_handler: HandlerFactory
-    options: PumpOptions
-    clock: Clock
-    random: Random
-    faults: Faults
-    clean_up: Callable[[Coroutine[Any, Any, None]], None]
-    """Finishes something in a task that the processor owns, and waits for at its end."""
 
 
 class Pump:
@@ -72,7 +43,7 @@ class Pump:
         self.reopened = 0
         self.wanted_by = ""
         """The host it is being handed over to."""
-        self._first_kept = 0
+        self.edge = RetentionEdge()
         self._gone = False
         """The lease is another's. An Ownership also ends with its handler; this does not."""
         self._closing: asyncio.Future[tuple[CloseReason, float]] = asyncio.get_running_loop().create_future()
@@ -99,7 +70,7 @@ class Pump:
     def measured(self, partition: PartitionDescription) -> None:
         """The hub told how far the partition has got."""
         self.ownership.last_enqueued = max(self.ownership.last_enqueued, partition.last)
-        self._first_kept = partition.first_kept
+        self.edge.measured(partition.first_kept, self._around.clock())
 
     async def run(self) -> CloseReason:
         """Keep and read it until it is closed."""
@@ -273,7 +244,7 @@ class Pump:
                 raise LeaseLost(self.holding.partition, "it was taken")
             self._renewed.clear()
             await self._renewed.wait()
-        self._count_skipped(min(events[0].sequence, self._first_kept) - self._sequence - 1)
+        self._count_skipped(min(events[0].sequence, self.edge.first_kept) - self._sequence - 1)
         await _hand_over(handler, events)
         self._sequence, self._offset = events[-1].sequence, events[-1].offset
         self.ownership.last_enqueued = max(self.ownership.last_enqueued, self._sequence)

@@ -19,6 +19,8 @@ class PartitionStatistics:
     """How often the watchdog replaced the receiver."""
     skipped: int
     """Events that retention took before they were read."""
+    minutes_to_loss: float | None
+    """Until retention takes the first event that is not checkpointed; None while nothing goes."""
     paused: bool
     """Whether intake waits because the lease could not be renewed in time."""
 
