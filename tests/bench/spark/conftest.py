@@ -1,0 +1,23 @@
+"""The fixtures of the Spark tests, with Spark as it is when nobody has tuned it for tests."""
+
+import pytest
+
+from tests.spark.conftest import make_world, shared_stack, world  # noqa: F401 - fixtures
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if "tests/bench/spark/" in str(item.path):
+            item.add_marker(pytest.mark.spark)
+            item.add_marker(pytest.mark.bench)
+            item.add_marker(pytest.mark.timeout(1800))
+
+
+@pytest.fixture(scope="session")
+def spark():
+    from service.jobs import session
+    from service.jobs.options import EngineOptions
+
+    started = session.start(EngineOptions(master="local[2]"), {"spark.driver.memory": "3g"})
+    yield started
+    started.stop()
