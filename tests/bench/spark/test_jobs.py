@@ -159,5 +159,5 @@ def test_reconcile_at_size(spark, make_world, count):
     summary = json.loads((Path(world.folder) / "reconcile" / "summary.json").read_text())
     assert summary["states"]["ok"] == count
     print(
-        f"\nreconcile of {count:,} documents: {seconds:.0f} s, {summary['ru']:,.0f} RU (backfill of them {loading:.0f} s)"
+        f"\nreconcile of {count:,} documents: {seconds:.0f} s, {summary['ru']:,.0f} RU; to load them: {loading:.0f} s"
     )
