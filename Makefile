@@ -17,6 +17,7 @@ test: setup lint ## lint and all tests but the long ones (at most 12 minutes)
 
 proof: setup ## the long proofs: chaos, many seeds, soak, foreign suites
 	.venv/bin/pytest -m proof --timeout 3600
+	HYPOTHESIS_PROFILE=searching .venv/bin/pytest tests/unit --timeout 3600
 
 lint: setup ## ruff and mypy
 	.venv/bin/ruff check .

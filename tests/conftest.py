@@ -1,14 +1,21 @@
 """Parts shared by all tests: Azurite, and the rule that a skip must stand on the written list."""
 
 import asyncio
+import os
 import threading
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from service.local.azurite import Azurite
+
+# The same examples in every run, and no clock: a busy machine is no failure. `make proof` looks for new examples.
+settings.register_profile("repeatable", derandomize=True, deadline=None)
+settings.register_profile("searching", deadline=None, max_examples=500)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 SKIPS = {
     line.strip()

@@ -44,6 +44,7 @@ def status(
             "skipped": intake.skipped,
         },
         "retried": {str(code): count for code, count in sink.retried.items()} if sink else {},
+        "dead_letter_reasons": dict(sink.reasons) if sink else {},
         "ru": round(sink.ru, 2) if sink else 0.0,
         "rate": round(rate, 1),
         "share": str(share),

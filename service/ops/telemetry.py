@@ -89,7 +89,7 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     Instrument(
         "sluice.records.dead_lettered", "counter", "{record}",
         "Records that can never be committed. Look at `sluice deadletters list`, mend the sender, redrive.",
-        _one("records", "failed"),
+        _by("reason", "dead_letter_reasons"),
     ),
     Instrument(
         "sluice.records.retried", "counter", "{record}",

@@ -29,6 +29,8 @@ class DryRunSink:
         for record in records:
             outcome = _OUTCOMES[record.operation]
             self._counts.outcomes[outcome] += 1
+            if outcome is Outcome.DEAD_LETTERED:
+                self._counts.buried(record.reason)
             item.settle(outcome)
 
     def purge(self, ownership: Ownership) -> None:
@@ -48,6 +50,7 @@ class DryRunSink:
             superseded=0,
             dropped=outcomes[Outcome.DROPPED],
             dead_lettered=outcomes[Outcome.DEAD_LETTERED],
+            reasons=dict(self._counts.reasons),
             retried={},
             requests=0,
             ru=0.0,

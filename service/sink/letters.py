@@ -45,6 +45,7 @@ class LetterDesk:
     def add(self, entry: Entry, reason: str, status: int, sub_status: int) -> None:
         """A record that can never be committed."""
         item, record = entry.pending.item, entry.record
+        record.reason = reason
         letter = Letter(
             item.ownership.hub,
             item.ownership.partition,

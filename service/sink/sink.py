@@ -117,6 +117,7 @@ class Sink:
             superseded=outcomes[Outcome.SUPERSEDED],
             dropped=outcomes[Outcome.DROPPED],
             dead_lettered=outcomes[Outcome.DEAD_LETTERED],
+            reasons=dict(self._counts.reasons),
             retried=dict(counts.retried),
             requests=counts.requests,
             ru=counts.ru,
@@ -192,6 +193,7 @@ class Sink:
             self._counts.open -= pending.open
 
     def _settle_letter(self, entry: Entry) -> None:
+        self._counts.buried(entry.record.reason)
         self.settle(entry, Outcome.DEAD_LETTERED)
 
     def _submit_others(self, pending: Pending, records: Sequence[Record]) -> None:

@@ -6,6 +6,10 @@ from dataclasses import dataclass, field
 
 from service.sink.outcome import Outcome
 
+_REASON_LENGTH = 60
+_MOST_REASONS = 30
+"""Reasons become labels of a metric: their number must be bounded whatever senders do."""
+
 
 @dataclass(frozen=True, slots=True)
 class SinkStatistics:
@@ -15,6 +19,8 @@ class SinkStatistics:
     superseded: int
     dropped: int
     dead_lettered: int
+    reasons: Mapping[str, int]
+    """Dead letters by the first words of their reason."""
     retried: Mapping[int, int]
     """Operations that were sent again, by the status that was the cause; 0: no answer."""
     requests: int
@@ -38,6 +44,13 @@ class Counts:
 
     outcomes: Counter[Outcome] = field(default_factory=Counter)
     retried: Counter[int] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+
+    def buried(self, reason: str) -> None:
+        """A record has become a dead letter. Of its reason only what is before details, so that kinds are counted."""
+        kind = reason.partition(":")[0][:_REASON_LENGTH]
+        self.reasons[kind if kind in self.reasons or len(self.reasons) < _MOST_REASONS else "other"] += 1
+
     requests: int = 0
     ru: float = 0.0
     open: int = 0

@@ -35,7 +35,7 @@ class Cluster:
 
     def __enter__(self):
         self._start("master.Master", "--port", str(self.port), "--webui-port", str(free_port()))
-        until(lambda: socket.socket().connect_ex(("127.0.0.1", self.port)) == 0, 90, "the master listens", every=0.5)
+        until(self._listens, 90, "the master listens", every=0.5)
         for _ in range(2):
             port = str(free_port())
             self._start("worker.Worker", "--cores", "1", "--memory", "1g", "--webui-port", port, self.master)
@@ -46,6 +46,10 @@ class Cluster:
             os.killpg(process.pid, signal.SIGTERM)
         for process in self._processes:
             process.wait(30)
+
+    def _listens(self):
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
     def _start(self, name, *arguments):
         home = Path(pyspark.__file__).parent
