@@ -13,7 +13,8 @@ demo: ## a minute of everything: hub, Cosmos, producer, consumer, live figures
 	@.venv/bin/sluice demo
 
 test: setup lint ## lint and all tests but the long ones (at most 12 minutes)
-	.venv/bin/pytest -m "not proof and not bench"
+	.venv/bin/pytest -n 3 --dist loadgroup -m "not proof and not bench and not alone"
+	.venv/bin/pytest -m "alone and not proof and not bench"
 
 proof: setup ## the long proofs: chaos, many seeds, soak, foreign suites
 	.venv/bin/pytest -m proof --timeout 3600

@@ -25,6 +25,15 @@ SKIPS = {
 """Node ids (or their prefixes) that may be skipped, with the reason in a comment above each."""
 
 
+def pytest_collection_modifyitems(items):
+    """Which tests stay together when several processes run them: a file's, and all that share the Spark session."""
+    for item in items:
+        path = Path(item.nodeid.partition("::")[0])
+        if "integration" in path.parts and path.parent.name == "integration":
+            continue  # whole processes on stacks of their own: each can run anywhere
+        item.add_marker(pytest.mark.xdist_group("spark" if "spark" in path.parts else str(path)))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
     report = yield

@@ -3,7 +3,11 @@
 import signal
 import time
 
+import pytest
+
 from tests.support.stack import until
+
+pytestmark = pytest.mark.alone
 
 SECONDS = 10
 

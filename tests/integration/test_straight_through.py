@@ -4,6 +4,8 @@ import json
 import signal
 import time
 
+import pytest
+
 from tests.support.stack import until
 
 RECORDS = 50_000
@@ -26,6 +28,7 @@ def same(stack, expected):
     return found == {name: body["number"] for name, body in expected.items()}
 
 
+@pytest.mark.alone
 def test_fifty_thousand_records_arrive_exactly_and_cheaply(make_stack, sluice, preload):
     stack = make_stack(partitions=4, physical_partitions=4)
     expected = preload(stack, RECORDS, keys=20_000)
