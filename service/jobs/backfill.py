@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documen
 from service import options as service_options
 from service.config import Settings
 from service.jobs import target
-from service.jobs.closing import close
+from service.jobs.closing import Closer
 from service.jobs.events import FAULT
 from service.jobs.faults import BadInput
 from service.jobs.ledger import Ledger
@@ -94,11 +94,12 @@ class Backfill:
             Progress("units", result.units) as progress,
         ):
             progress.advance(result.units_before)
+            late = _late(run)
             for unit in run.open_units():
                 self._do(run, unit, ledger, result)
                 progress.advance(1)
             if not self._options.dry_run:
-                self._close(run.plan, ledger, result)
+                self._close(run.plan, late, ledger, result)
         result.held_seconds = watch.held_seconds
         result.seconds = time.monotonic() - began
         return result
@@ -135,9 +136,10 @@ class Backfill:
         if not self._options.dry_run:
             self._runs.mark(run, unit, tally)
 
-    def _close(self, plan: Plan, ledger: Ledger | None, result: BackfillResult) -> None:
+    def _close(self, plan: Plan, late: list[Unit], ledger: Ledger | None, result: BackfillResult) -> None:
         writing = Writing(self._settings, self._decoding, ledger, self._options.budget.in_flight)
-        closing = close(self._source, plan, self._decoding, writing, self._tasks, self._options.engine.window_bytes)
+        closer = Closer(self._source, plan, self._decoding, writing, self._tasks)
+        closing = closer.close(late, self._options.engine.window_bytes)
         result.deletes, result.unseen = closing.tally, closing.unseen
 
     def _find_or_begin(self) -> Run:
@@ -169,6 +171,13 @@ class Backfill:
             return None
         counts, rate = ("ru", budget.ru_per_second) if budget.ru_per_second else ("records", budget.records_per_second)
         return Ledger(self._runs.container, f"ledgers/{run.id}.json", counts, rate)  # type: ignore[arg-type]
+
+
+def _late(run: Run) -> list[Unit]:
+    """Units that are done although one before them is not: their deletes were done too early for it."""
+    open_units = run.open_units()
+    first = open_units[0].number if open_units else len(run.plan.units)
+    return [unit for unit in run.plan.units if unit.number > first and unit.name in run.done]
 
 
 def decoding_of(settings: Settings, source: Source) -> Decoding:

@@ -2,17 +2,18 @@
 
 A delete leaves nothing behind that a guard could compare with. So a document that the consumer deleted (by an event
 beyond the bound) comes back when its history is written afterwards. Once all units are done, the deletes beyond the
-bound are done again, guarded as ever: what is newer stays.
+bound are done again, guarded as ever: what is newer stays. The same goes for a unit that could only be done after later
+ones, because a file of it had to be mended first.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documentation has it
 
 from service.jobs.outcomes import Tally, added_up
-from service.jobs.plan import Plan
+from service.jobs.plan import Plan, Unit
 from service.jobs.records import Decoding, latest, with_records
 from service.jobs.source import Source
 from service.jobs.writer import Writing, write
@@ -28,32 +29,52 @@ class Closing:
     """By partition: how many events beyond the bound could not be looked at yet, since the source has none of them."""
 
 
-def close(source: Source, plan: Plan, decoding: Decoding, writing: Writing, tasks: int, window_bytes: int) -> Closing:
-    """Do the deletes beyond the bounds again."""
-    found = Closing()
-    if not plan.bounds or not decoding.documents.delete:
+@dataclass(frozen=True, slots=True)
+class Closer:
+    """Does deletes again."""
+
+    source: Source
+    plan: Plan
+    decoding: Decoding
+    writing: Writing
+    tasks: int
+
+    def close(self, late: Sequence[Unit], window_bytes: int) -> Closing:
+        """Those beyond the bounds; and those of `late`, units that were done before one that precedes them was."""
+        found = Closing()
+        if not self.decoding.documents.delete:
+            return found
+        for unit in late:
+            with self.source.reading(unit, self.plan.bounds) as events:
+                self._delete(events, found.tally)
+        if self.plan.bounds:
+            self._beyond(found, window_bytes)
         return found
-    newest = source.newest()
-    beyond = {name: last for name, last in newest.items() if last > plan.bounds.get(name, -1)}
-    if not beyond:
-        return found
-    seen: dict[str, int] = {}
-    for unit in source.beyond(plan, window_bytes).units:
-        with source.reading(unit, beyond) as events:
-            later = events.transform(_after, plan.bounds).persist()
-            ends = later.groupBy("partition").agg(F.max("sequence").alias("last")).collect()
-            seen.update({row["partition"]: max(row["last"], seen.get(row["partition"], -1)) for row in ends})
-            deletes = (
-                later.transform(with_records, decoding, narrow=False)
-                .where(F.col("operation") == Operation.DELETE.value)
-                .transform(latest, tasks)
-            )
-            found.tally.merge(added_up(deletes.transform(write, writing)))
-            later.unpersist()
-    for name, last in beyond.items():
-        found.unseen[name] = last - seen.get(name, plan.bounds.get(name, -1))
-    found.unseen = {name: count for name, count in found.unseen.items() if count}
-    return found
+
+    def _beyond(self, found: Closing, window_bytes: int) -> None:
+        bounds = self.plan.bounds
+        newest = self.source.newest()
+        beyond = {name: last for name, last in newest.items() if last > bounds.get(name, -1)}
+        if not beyond:
+            return
+        seen: dict[str, int] = {}
+        for unit in self.source.beyond(self.plan, window_bytes).units:
+            with self.source.reading(unit, beyond) as events:
+                later = events.transform(_after, bounds).persist()
+                ends = later.groupBy("partition").agg(F.max("sequence").alias("last")).collect()
+                seen.update({row["partition"]: max(row["last"], seen.get(row["partition"], -1)) for row in ends})
+                self._delete(later, found.tally)
+                later.unpersist()
+        left = {name: last - seen.get(name, bounds.get(name, -1)) for name, last in beyond.items()}
+        found.unseen = {name: count for name, count in left.items() if count}
+
+    def _delete(self, events: DataFrame, tally: Tally) -> None:
+        deletes = (
+            events.transform(with_records, self.decoding, narrow=False)
+            .where(F.col("operation") == Operation.DELETE.value)
+            .transform(latest, self.tasks)
+        )
+        tally.merge(added_up(deletes.transform(write, self.writing)))
 
 
 def _after(events: DataFrame, bounds: Mapping[str, int]) -> DataFrame:

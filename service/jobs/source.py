@@ -61,6 +61,7 @@ class Source:
         self._options = options
         self._settings = settings
         self._window = Window.of(options)
+        self._reader: Reader | None = None
         self.live = self._look()
         self.incarnation = self._incarnation()
         self._faulty: list[Faulty] = []
@@ -119,7 +120,7 @@ class Source:
     def reading(self, unit: Unit, bounds: Mapping[str, int]) -> Iterator[DataFrame]:
         """The unit's events up to the bounds. What was brought to this disk for it goes at the end."""
         with tempfile.TemporaryDirectory(prefix="sluice-") as folder:
-            events = self._reader().read(self._spark, unit, Path(folder))
+            events = self._read_by().read(self._spark, unit, Path(folder))
             yield events.transform(self._window.keep).transform(self._within, bounds)
 
     def text(self) -> str:
@@ -128,7 +129,12 @@ class Source:
             return f"hub {self._settings.eventhub_name}"
         return f"{self._options.source} {self._path()}"
 
-    def _reader(self) -> Reader:
+    def _read_by(self) -> Reader:
+        if self._reader is None:
+            self._reader = self._choose_reader()
+        return self._reader
+
+    def _choose_reader(self) -> Reader:
         match self._options.source:
             case "capture":
                 jvm = None if self._options.reader == "python" else capture.probe(self._spark)

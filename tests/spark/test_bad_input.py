@@ -60,8 +60,21 @@ def test_a_truncated_file_is_left_out_and_its_unit_is_not_done(spark, world, fol
     assert len(found["empty"]) == 1
     assert len(world.found()) == 10
     cut.write_bytes(avro(10, first=10))
-    assert commands.backfill(world.backfill(options.source, run_id="mended"), world.settings()) == 0
+    assert commands.backfill(options, world.settings()) == 0
+    assert world.summary("backfill")["run_id"] == found["run_id"]
     assert len(world.found()) == 20
+
+
+def test_a_delete_holds_although_an_earlier_file_was_mended_after_it(spark, world, folder):
+    whole = avro(10)
+    mended = folder(whole[:-5])
+    folder(avro(1, first=10, body=b'{"id":"d3","key":"k","n":0,"gone":true}'), minute=1)
+    options = world.backfill(world.source(path=str(folder.root)), window_bytes=1)
+    assert commands.backfill(options, world.settings()) == 3
+    assert world.summary("backfill")["units_done"] == 1
+    mended.write_bytes(whole)
+    assert commands.backfill(options, world.settings()) == 0
+    assert set(world.found()) == {f"d{n}" for n in range(10)} - {"d3"}
 
 
 def test_strict_ends_before_anything_is_written(spark, world, folder):

@@ -14,6 +14,7 @@ DOCUMENTS = 60_000
 
 
 @pytest.mark.proof
+@pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")  # Capture's files, by the local stack
 @pytest.mark.timeout(1800)
 def test_two_hundred_thousand_events_are_loaded_proved_damaged_and_mended(spark, make_world):
     world = make_world(partitions=4)

@@ -8,7 +8,6 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
@@ -20,8 +19,6 @@ from service.jobs.sources.avro_file import BadFile
 from service.jobs.storage import Store
 from service.source.events import Event
 
-GROWING: Final = "growing"
-"""The version of a file that is appended to: what has come since the plan may be read as well."""
 ReadFile = Callable[[Path, FilePart], Iterator[tuple[str, list[Event]]]]
 """From a local file to partition and events, list by list. Raises BadFile."""
 
@@ -67,20 +64,12 @@ def _read_part(part: FilePart, store: Store, incarnation: int, read_file: ReadFi
             if local is None:
                 local = str(Path(folder) / "file")
                 store.fetch(part.name, Path(local))
-            check_size(local, part)
             for partition, events in read_file(Path(local), part):
                 yield to_arrow(incarnation, partition, events)
         except (BadFile, BadInput) as fault:
             yield _fault(part.name, str(fault))
         except OSError as fault:
             yield _fault(part.name, f"it cannot be opened: {fault.strerror or fault}")
-
-
-def check_size(local: str, part: FilePart) -> None:
-    """Raises BadFile where the file is not the one that was planned for."""
-    size = Path(local).stat().st_size
-    if size != part.size and part.version != GROWING:
-        raise BadFile(f"it has changed since the plan was made: it had {part.size} bytes and has {size} now")
 
 
 def _fault(name: str, why: str) -> pa.RecordBatch:

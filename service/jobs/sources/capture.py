@@ -23,7 +23,7 @@ from service.jobs.faults import BadInput
 from service.jobs.plan import FilePart, Unit
 from service.jobs.session import is_local
 from service.jobs.sources.avro_file import READER_SCHEMA, BadFile, check, check_head, read
-from service.jobs.sources.by_file import Faulty, check_size, events_by_file, fault_rows
+from service.jobs.sources.by_file import Faulty, events_by_file, fault_rows
 from service.jobs.sources.capture_names import NameFormat
 from service.jobs.storage import Store
 from service.source.events import Event
@@ -162,7 +162,6 @@ class CaptureReader:
                 self.store.fetch(part.name, to)
             local = str(to)
         try:
-            check_size(local, part)
             check(local)
         except BadFile as fault:
             return Faulty(part.name, str(fault))

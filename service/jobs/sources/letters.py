@@ -13,7 +13,6 @@ from pyspark.sql import types as T  # noqa: N812 - as all of Spark's documentati
 
 from service.jobs.faults import BadInput
 from service.jobs.plan import FilePart
-from service.jobs.sources.by_file import GROWING
 from service.jobs.storage import Store
 from service.source.events import Event
 
@@ -44,7 +43,7 @@ def list_letters(store: Store) -> LetterFiles:
             raise
         found = []
     parts = [
-        FilePart(file.name, file.size, GROWING, at=file.modified_ms / 1000)
+        FilePart(file.name, file.size, file.version, at=file.modified_ms / 1000)
         for file in found
         if file.name.endswith(".jsonl") and file.size
     ]

@@ -11,6 +11,8 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.spark)
             item.add_marker(pytest.mark.bench)
             item.add_marker(pytest.mark.timeout(1800))
+            # Of Capture's files, which the local stack sends.
+            item.add_marker(pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning"))
 
 
 @pytest.fixture(scope="session")
