@@ -16,6 +16,7 @@ from service.endpoints import AzureEndpoints
 from service.errors import BadSettings
 from service.ops.http import OpsPages
 from service.ops.telemetry import Telemetry
+from service.ops.traces import start_traces
 from service.signals import stop_signals
 from service.supervisor import Supervisor
 from service.worker import WHOLE, Worker
@@ -82,6 +83,7 @@ async def _worker(
     worker = Worker(settings, AzureEndpoints(settings), share=share)
     telemetry = Telemetry(worker.status, host=worker.host)
     worker.watched_by(telemetry)
+    end_traces = start_traces(worker.host)
 
     async def status() -> dict[str, Any]:
         return worker.status()
@@ -94,6 +96,7 @@ async def _worker(
             yield worker, OpsPages(status=status, not_ready=worker.not_ready, metrics=metrics), stop
         finally:
             await asyncio.to_thread(telemetry.close)
+            await asyncio.to_thread(end_traces)
 
 
 def _spare_the_collector() -> None:

@@ -12,6 +12,7 @@ from service.flow import completion_map
 from service.flow.backlog import Backlog
 from service.flow.completion_map import CompletionMap, UnreadableMap
 from service.flow.slots import Slots
+from service.flow.spans import checkpoint_span, receive_span
 from service.flow.worklist import Frontier, WorkItem, WorkList
 from service.sink.outcome import Item
 from service.sink.record import Record
@@ -84,6 +85,10 @@ class PartitionFlow:
 
     async def events(self, events: Sequence[Event]) -> None:
         """Take events in order, one slot per record. Returns when all are taken, or the partition is lost."""
+        with receive_span(self.ownership, events):
+            await self._take(events)
+
+    async def _take(self, events: Sequence[Event]) -> None:
         hub, partition = self.ownership.hub, self.ownership.partition
         granted = 0
         left = len(events)
@@ -120,7 +125,8 @@ class PartitionFlow:
             hub, partition = self.ownership.hub, self.ownership.partition
             text = completion_map.encode(hub, partition, frontier.sequence, sequences)
             try:
-                await self.ownership.write_checkpoint(Checkpoint(frontier.sequence, frontier.offset, text))
+                with checkpoint_span(self.ownership, frontier.sequence):
+                    await self.ownership.write_checkpoint(Checkpoint(frontier.sequence, frontier.offset, text))
             except LeaseLost:
                 self.ownership.lost = True
                 self.purge()

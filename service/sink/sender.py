@@ -10,6 +10,7 @@ from random import Random
 from typing import Final, Protocol
 
 import structlog
+from opentelemetry import trace
 
 from service.sink.budget import Budget
 from service.sink.container import Container, Refused, Result
@@ -38,6 +39,8 @@ _SINGLE_IN_FLIGHT: Final = 100
 # A range is only used up if more waits for it than this. A few updates of one document, each after the other, are slow
 # for another reason, and what was accepted of them says nothing about what the range sells.
 _PRESSING: Final = 10
+
+_tracer = trace.get_tracer("sluice")
 
 
 class Completions(Protocol):
@@ -187,7 +190,11 @@ class Sender:
                 if not self.bulk and len(entries) == 1:
                     return [await self._container.send_single(single(entries[0]))]
                 minimal = self._guard is None or all(entry.step is not Step.READ for entry in entries)
-                results = await self._container.send_bulk(lane.range_id, bulk_payload(entries), minimal=minimal)
+                with _tracer.start_as_current_span("bulk", kind=trace.SpanKind.CLIENT) as span:
+                    if span.is_recording():
+                        span.set_attribute("db.system.name", "azure.cosmosdb")
+                        span.set_attribute("db.operation.batch.size", len(entries))
+                    results = await self._container.send_bulk(lane.range_id, bulk_payload(entries), minimal=minimal)
         except TimeoutError:
             await self._refused(lane, entries, Refused("no answer in time"))
             return None
