@@ -53,7 +53,8 @@ async def test_tasks_that_contend_for_one_blob_keep_the_rate_together(azurite, b
     await blobs.close()
     # A lease whose answer was lost is taken again: then less is spent than was given, never more.
     assert page.given >= 5600 - 1e-6
-    assert seconds >= 5600 / 2000 - 0.6
+    # One lease's worth (half a second) is there at once, and the last lease may be spent as soon as it begins.
+    assert seconds >= 5600 / 2000 - 2 * 0.5 - 0.05
 
 
 async def test_ru_that_were_guessed_wrong_are_settled_with_the_next_lease(azurite, blob_container_name):
