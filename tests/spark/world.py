@@ -28,6 +28,8 @@ class World:
             )
         )
 
+        self.capture()  # opens the hub's first window now: a file is named by when its window began
+
     def settings(self, **more):
         values = {name.lower(): value for name, value in self.stack.servers.settings().items()}
         values |= {"eventhub_name": self.name, "cosmos_container": self.name, "blob_container": self.name}
