@@ -1,6 +1,7 @@
 """`sluice backfill`, `sluice reconcile`, `sluice repair`: the PySpark jobs, on `local[*]` unless told otherwise."""
 
 import importlib.util
+import os
 import shutil
 from enum import StrEnum
 from types import ModuleType
@@ -19,6 +20,7 @@ from service.jobs.options import (
     RepairOptions,
     SourceOptions,
 )
+from service.units import parse_bytes
 
 
 class Source(StrEnum):
@@ -58,6 +60,7 @@ AvroReader = Annotated[Reader, typer.Option("--reader", help="Capture: Spark's o
 Strict = Annotated[bool, typer.Option("--strict", help="An empty or unreadable file ends the job at its start.")]
 Bound = Annotated[UpTo, typer.Option("--up-to", help="To the live consumer's checkpoints, or to the end.")]
 Master = Annotated[str, typer.Option(help="Spark master; local[*] unless given.")]
+WindowBytes = Annotated[str, typer.Option("--window", help="How much of the source makes one unit, such as 256MiB.")]
 Tasks = Annotated[int, typer.Option(min=0, help="Tasks at a time; 0 = as many as Spark has cores.")]
 Records = Annotated[float, typer.Option("--rate", min=0, help="Records/s of all tasks together; 0 = no limit.")]
 Units = Annotated[float, typer.Option("--ru", min=0, help="RU/s of all tasks together; 0 = no limit.")]
@@ -87,6 +90,7 @@ def backfill(
     ru: Units = 0.0,
     master: Master = "",
     tasks: Tasks = 0,
+    window: WindowBytes = "256MiB",
 ) -> None:
     """Load history into Cosmos, guarded: no newer document is ever overwritten. An interrupted run goes on."""
     options = BackfillOptions(
@@ -103,7 +107,7 @@ def backfill(
             strict,
         ),
         report=report,
-        engine=EngineOptions(master, tasks),
+        engine=EngineOptions(master, tasks, parse_bytes(window)),
         budget=BudgetOptions(rate, ru),
         run_id=run_id,
         up_to=up_to.value,
@@ -176,7 +180,7 @@ def _jobs() -> ModuleType:
     """The jobs, where Spark and Java are there."""
     if importlib.util.find_spec("pyspark") is None:
         raise SetupFault("the jobs need PySpark: pip install 'sluice[spark]', or use the image's target `spark`.")
-    if shutil.which("java") is None:
+    if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
         raise SetupFault(
             "the jobs need Java 17 or newer, and there is no `java` on the PATH. Debian, Ubuntu: "
             "apt install openjdk-17-jre-headless. macOS: brew install openjdk@17."

@@ -6,6 +6,8 @@ time in a name is the window's start is an assumption; the documentation does no
 
 import asyncio
 import contextlib
+import io
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -138,7 +140,9 @@ class Capture:
             name = self._name(hub, partition, window.started)
             data = await asyncio.to_thread(capture_file, events)
             if self._container is not None:
-                await self._container.upload_blob(name, data, overwrite=True)
+                await self._container.upload_blob(name, io.BytesIO(data), overwrite=True)
+            # Names have whole seconds: the next window begins in another one, or its file would replace this.
+            now = max(now, math.floor(window.started) + 1.0)
         window.started, window.next_sequence = now, end
         return name
 
