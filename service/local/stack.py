@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import os
 import tempfile
 from collections.abc import AsyncIterator
@@ -150,6 +151,9 @@ def write_env_file(path: Path, settings: dict[str, str]) -> None:
 
 async def up(options: StackOptions, env_file: Path | None, stop: asyncio.Event) -> None:
     """Run the stack until told to stop; says `ready` when every part answers."""
+    # Documents and events are kept for good and make no cycles: each collection would look through all of them.
+    gc.freeze()
+    gc.set_threshold(200_000, 50, 1000)
     async with running(options) as stack:
         settings = stack.settings()
         if env_file is not None:
