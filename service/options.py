@@ -20,6 +20,7 @@ from service.source.balance import Strategy
 from service.source.blob_leases import BlobLeases
 from service.source.blob_ownership import BlobOwnership
 from service.source.blobs import Blobs
+from service.source.certificates import trusting
 from service.source.connect import HubAddress
 from service.source.position import OnAhead, OnGap, PositionPolicy
 from service.source.processor import ProcessorOptions
@@ -123,7 +124,7 @@ def cosmos(settings: Settings, credential: AsyncTokenCredential) -> CosmosAccess
 
 def dead_letters(settings: Settings, credential: AsyncTokenCredential) -> ContainerClient:
     """DEADLETTER_CONTAINER in the storage account of BLOB_*."""
-    trust: dict[str, Any] = {"connection_verify": ca_file()} if ca_file() else {}
+    trust = trusting(ca_file())
     if settings.blob_connstring is not None:
         secret = settings.blob_connstring.get_secret_value()
         return ContainerClient.from_connection_string(secret, settings.dead_letters_in, **trust)

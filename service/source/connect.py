@@ -1,10 +1,8 @@
 """Clients for the hub and the blobs, from a connection string or from a host name and an identity."""
 
-import ssl
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import certifi
 from azure.core.credentials_async import AsyncTokenCredential
 from azure.eventhub import TransportType, parse_connection_string
 from azure.eventhub.aio import EventHubConsumerClient
@@ -13,6 +11,7 @@ from azure.storage.blob.aio import ContainerClient
 
 from service.errors import BadSettings
 from service.source.blobs import Blobs
+from service.source.certificates import trusted, trusting
 from service.source.event_hubs import EventHubs
 from service.source.receiver import ReceiverOptions
 
@@ -46,7 +45,7 @@ def connect_hub(
         "retry_total": 0,
         "load_balancing_interval": _NEVER_SECONDS,
         "transport_type": TransportType.Amqp if address.transport == "amqp" else TransportType.AmqpOverWebsocket,
-        "ssl_context": _ssl_context(address.ca_file),
+        "ssl_context": trusted(address.ca_file),
     }
     if address.endpoint:
         common["custom_endpoint_address"] = address.endpoint
@@ -74,9 +73,7 @@ def connect_blobs(
     ca_file: str = "",
 ) -> Blobs:
     """A container of blobs, with the SDK's own retries off."""
-    options: dict[str, Any] = {"retry_total": 0, "connection_timeout": 5, "read_timeout": 10}
-    if ca_file:
-        options["connection_verify"] = ca_file
+    options: dict[str, Any] = {"retry_total": 0, "connection_timeout": 5, "read_timeout": 10, **trusting(ca_file)}
     if connection_string:
         try:
             client = ContainerClient.from_connection_string(connection_string, container, **options)
@@ -94,11 +91,3 @@ def _namespace(connection_string: str) -> str:
         return str(parse_connection_string(connection_string).fully_qualified_namespace).lower()
     except ValueError:
         raise BadSettings(["EVENTHUB_CONNSTRING is no Event Hubs connection string"]) from None
-
-
-def _ssl_context(ca_file: str) -> ssl.SSLContext:
-    """One for all connections: without it the SDK reads all certificates, for 30 ms, at each of them."""
-    context = ssl.create_default_context(cafile=ca_file or None)
-    if not ca_file:
-        context.load_verify_locations(certifi.where())
-    return context

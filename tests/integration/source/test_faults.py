@@ -4,7 +4,6 @@ import asyncio
 import base64
 import gc
 import time
-import warnings
 from random import Random
 
 import pytest
@@ -103,12 +102,11 @@ def test_the_wait_between_tries_doubles_and_is_capped_and_spread():
     assert len(set(waits[10:])) == 30
 
 
+# azure-eventhub leaves the socket of a broken connection to the collector, which warns: here, not in a later test.
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 async def test_a_dropped_connection_is_reopened_without_a_gap_or_a_second_delivery(azurite, blob_container_name):
     await _drop_and_detach(azurite, blob_container_name)
-    # azure-eventhub leaves the socket of a broken connection to the garbage collector, which warns.
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()
+    gc.collect()
 
 
 async def _drop_and_detach(azurite, blob_container_name):
