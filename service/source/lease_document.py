@@ -15,6 +15,9 @@ from service.source.store import NOTHING_STORED, Stored
 
 _OURS = "Sluice"
 _START_OF_STREAM = "-1"
+_NOTHING_READ = -1
+"""Without a checkpoint. KEDA subtracts it from the newest sequence: 0, or no field, which counts as 0, would hide the
+first event. The old programs look at the sequence only where there is an offset."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,7 @@ class LeaseDocument:
                 "Token": self.token,
                 "Epoch": self.epoch,
                 "Offset": checkpoint.offset if checkpoint else None,
-                "SequenceNumber": checkpoint.sequence if checkpoint else 0,
+                "SequenceNumber": checkpoint.sequence if checkpoint else _NOTHING_READ,
                 _OURS: {
                     "Namespace": self.namespace,
                     "Hub": self.hub,

@@ -1,4 +1,4 @@
-"""KEDA's azure-eventhub scaler, re-written from its documentation: how far it thinks a consumer group is behind.
+"""KEDA's azure-eventhub scaler, re-written from its documentation and source: how far it thinks a group is behind.
 
 The metadata is what bicep/modules/app.bicep gives it. Strategies: "" reads `<group>/<partition>` and its JSON body
 (EventProcessorHost's layout), `blobMetadata` reads `<namespace>/<hub>/<group in lower case>/checkpoint/<partition>` and
@@ -36,8 +36,9 @@ def lag(
 
 
 def metric(unprocessed: int, metadata: Mapping[str, str], partitions: int) -> int:
-    """What the autoscaler sees: never more than one threshold for each partition."""
-    return min(unprocessed, partitions * int(metadata["unprocessedEventThreshold"]))
+    """What the autoscaler sees: about one threshold for each partition at most (KEDA compares whole thresholds)."""
+    threshold = int(metadata["unprocessedEventThreshold"])
+    return partitions * threshold if unprocessed // threshold > partitions else unprocessed
 
 
 def replicas(value: int, metadata: Mapping[str, str], most: int) -> int:
@@ -51,10 +52,8 @@ def _behind(checkpoint: int | None, partition: Partition) -> int:
         return 0
     if checkpoint is None:
         return 0 if first == last != 0 else last - first + 1
-    if checkpoint <= last:
-        return last - checkpoint
-    wrapped = INT64 - checkpoint + last
-    return 0 if wrapped > INT64 - STALE else wrapped
+    behind = last - checkpoint if checkpoint <= last else INT64 - checkpoint + last
+    return 0 if behind > INT64 - STALE else behind
 
 
 def _checkpoint(
@@ -67,6 +66,6 @@ def _checkpoint(
             name = f"{host}/{metadata['eventHubName']}/{group.lower()}/checkpoint/{partition}"
             return int(container.get_blob_client(name).get_blob_properties().metadata["sequencenumber"])
         body = json.loads(container.get_blob_client(f"{group}/{partition}").download_blob().readall())
-        return int(body["SequenceNumber"])
+        return int(body.get("SequenceNumber") or body.get("sequence_number") or 0)
     except ResourceNotFoundError:
         return None

@@ -42,6 +42,12 @@ def test_an_old_lease_that_never_had_a_checkpoint_has_none():
         assert decode(P, json.dumps(body).encode()).stored.checkpoint is None
 
 
+def test_without_a_checkpoint_autoscalers_count_the_first_event_too():
+    body = json.loads(LeaseDocument(P).encode())
+    assert (body["SequenceNumber"], body["Offset"]) == (-1, None)
+    assert decode(P, json.dumps(body).encode()).stored.checkpoint is None
+
+
 def test_what_is_no_json_is_a_lease_nobody_held():
     assert decode(P, b"") == decode(P, b"{") == decode(P, b"[]") == LeaseDocument(P)
 
