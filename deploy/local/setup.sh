@@ -28,15 +28,17 @@ python_with_venv() {
 # What is installed is remembered with a digest of the files that decide it.
 stamp() { cat pyproject.toml constraints.txt | cksum | tr ' ' '-'; }
 
+environment() {
+    [ -x .venv/bin/python ] && return
+    local python
+    python=$(python_with_venv)
+    say "virtual environment with $("$python" --version)"
+    "$python" -m venv .venv
+}
+
 packages() {
     local extras=$1 mark=.venv/.sluice-$2
     [ "$(cat "$mark" 2>/dev/null)" = "$(stamp)" ] && return
-    if [ ! -x .venv/bin/python ]; then
-        local python
-        python=$(python_with_venv)
-        say "virtual environment with $("$python" --version)"
-        "$python" -m venv .venv
-    fi
     say "packages ($extras)"
     .venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[$extras]"
     stamp > "$mark"
@@ -75,29 +77,42 @@ java() {
     fi
 }
 
-# Python's packages and Node's at the same time, where Node does not itself come from Python's.
-both() {
-    local folder
-    if ! system_node; then
-        packages "$1" "$2"
-        shift 2
-        for folder in "$@"; do node_packages "$folder"; done
-        return
-    fi
-    local extras=$1 mark=$2
-    shift 2
-    (for folder in "$@"; do node_packages "$folder"; done) &
-    local beside=$!
-    packages "$extras" "$mark"
-    wait "$beside" || fail "the Node packages were not installed; run it again, or look at npm's message above"
+# Its pins are not ours, so it has an environment of its own. Every version is named: nothing is left to resolve.
+checkov() {
+    local list=tests/bicep/checkov.txt mark=.venv/checkov/.sluice
+    [ "$(cat "$mark" 2>/dev/null)" = "$(cksum < "$list")" ] && return
+    say "checkov"
+    .venv/bin/python -m venv --clear --without-pip .venv/checkov
+    .venv/bin/python -m pip --python .venv/checkov/bin/python install --quiet --disable-pip-version-check \
+        --no-deps --no-compile -r "$list"
+    cksum < "$list" > "$mark"
 }
 
+# Runs these functions at the same time.
+together() {
+    local each failed=no started=()
+    for each in "$@"; do
+        "$each" &
+        started+=($!)
+    done
+    for each in "${started[@]}"; do wait "$each" || failed=yes; done
+    [ "$failed" = no ] || fail "something was not installed: see the message above. Run it again, it goes on from there."
+}
+
+demo_packages() { packages local demo; }
+demo_node() { node_packages deploy/local; }
+test_packages() { packages local,azure-monitor,spark,dev test; }
+test_node() { node_packages deploy/local; node_packages tests/contract/js; }
+
+# Where the system has no Node, it comes with Python's packages.
 case $what in
 demo)
-    both local demo deploy/local
+    environment
+    if system_node; then together demo_packages demo_node; else demo_packages; demo_node; fi
     ;;
 test)
-    both local,azure-monitor,spark,dev test deploy/local tests/contract/js
+    environment
+    if system_node; then together test_packages test_node checkov; else together test_packages checkov; test_node; fi
     cp .venv/.sluice-test .venv/.sluice-demo
     java
     ;;
