@@ -57,7 +57,7 @@ param captureNameFormat string = '{Namespace}/{EventHub}/{PartitionId}/{Year}/{M
 @description('Optional. Consumer group of the service: one of its own, since another reader would take partitions from it.')
 param eventhubConsumergroup string = 'sluice'
 
-@description('Optional. Consumer group of the Spark jobs.')
+@description('Optional. Consumer group for Spark jobs that read the hub itself: give it with --consumer-group. The group of the service tells them how far it is.')
 param sparkConsumergroup string = 'sluice-spark'
 
 // ---- Storage: new, or your own
@@ -110,7 +110,7 @@ param cosmosPartitionKey string = '/key'
 ])
 param cosmosThroughputMode string = 'autoscale'
 
-@description('Optional. RU/s of a new container (with autoscale: the most). At least records per second times RU per record; `sluice plan` measures it.')
+@description('Optional. RU/s of a new container (with autoscale: the most). At least records per second times RU per record, which /status of a running replica tells.')
 param cosmosThroughput int = 10000
 
 @description('Optional. Paths that your queries use, such as /customer/?. Everything else stays out of the index.')
@@ -140,7 +140,7 @@ param minReplicas int = 1
 @minValue(0)
 param maxReplicas int = 0
 
-@description('Optional. Records per second that one replica can do: measure it with `sluice plan`.')
+@description('Optional. Records per second that one replica can do: let one run without a limit on a backlog, and read its rate in /status.')
 @minValue(1)
 param replicaCapacity int = 2000
 
@@ -382,6 +382,8 @@ var storageGroup = newStorage || empty(existingStorageResourceGroup) ? resourceG
 var cosmosGroup = newCosmos || empty(existingCosmosResourceGroup) ? resourceGroup().name : existingCosmosResourceGroup
 var registryGroup = newRegistry || empty(existingRegistryResourceGroup) ? resourceGroup().name : existingRegistryResourceGroup
 var deadLetters = empty(deadletterContainer) ? '${blobContainer}-deadletters' : deadletterContainer
+// service/jobs/runs.py: plans, finished units and budgets of the Spark jobs.
+var jobsContainer = toLower('${blobContainer}-jobs')
 
 // More replicas than partitions have nothing to do; more than rate over capacity have nothing to gain.
 var rateScope = eventhubRatelimitScope != 'auto' ? eventhubRatelimitScope : (maxReplicas == 1 ? 'replica' : 'fleet')
@@ -447,10 +449,6 @@ var settings = {
   APPLICATIONINSIGHTS_CONNECTION_STRING: monitoring.outputs.connectionString
 }
 
-var sparkSettings = union(settings, {
-  EVENTHUB_CONSUMERGROUP: sparkConsumergroup
-})
-
 // ---- Identities: one for the service and its jobs, one that only Capture writes with
 
 module identity 'modules/identity.bicep' = {
@@ -491,6 +489,7 @@ module storageAccess 'modules/storage-access.bicep' = {
     accountName: storageName
     leaseContainer: toLower(blobContainer)
     deadLetterContainer: toLower(deadLetters)
+    jobsContainer: jobsContainer
     reportContainer: reportContainer
     captureContainer: captureContainer
     principalId: identity.outputs.principalId
@@ -761,7 +760,7 @@ module backfillJob 'modules/job.bicep' = if (deployApps && sparkEnabled) {
     identityId: identity.outputs.id
     registryServer: registryAccess.outputs.loginServer
     image: '${registryAccess.outputs.loginServer}/sluice-spark:${imageTag}'
-    settings: sparkSettings
+    settings: settings
     command: [
       'python'
       '/opt/sluice/job.py'
@@ -794,7 +793,7 @@ module reconcileJob 'modules/job.bicep' = if (deployApps && sparkEnabled) {
     identityId: identity.outputs.id
     registryServer: registryAccess.outputs.loginServer
     image: '${registryAccess.outputs.loginServer}/sluice-spark:${imageTag}'
-    settings: sparkSettings
+    settings: settings
     command: [
       'python'
       '/opt/sluice/job.py'

@@ -9,6 +9,9 @@ param leaseContainer string
 @description('Required. Container for dead letters.')
 param deadLetterContainer string
 
+@description('Required. Container for plans and budgets of the Spark jobs.')
+param jobsContainer string
+
 @description('Required. Container for the reports of the Spark jobs.')
 param reportContainer string
 
@@ -48,6 +51,14 @@ resource deadLetters 'Microsoft.Storage/storageAccounts/blobServices/containers@
   }
 }
 
+resource jobs 'Microsoft.Storage/storageAccounts/blobServices/containers@2025-01-01' = {
+  parent: blobs
+  name: jobsContainer
+  properties: {
+    publicAccess: 'None'
+  }
+}
+
 resource reports 'Microsoft.Storage/storageAccounts/blobServices/containers@2025-01-01' = {
   parent: blobs
   name: reportContainer
@@ -78,6 +89,16 @@ resource writesLeases 'Microsoft.Authorization/roleAssignments@2022-04-01' = {
 resource writesDeadLetters 'Microsoft.Authorization/roleAssignments@2022-04-01' = {
   name: guid(deadLetters.id, principalId, roles.storageBlobDataContributor)
   scope: deadLetters
+  properties: {
+    principalId: principalId
+    principalType: 'ServicePrincipal'
+    roleDefinitionId: subscriptionResourceId('Microsoft.Authorization/roleDefinitions', roles.storageBlobDataContributor)
+  }
+}
+
+resource writesJobs 'Microsoft.Authorization/roleAssignments@2022-04-01' = {
+  name: guid(jobs.id, principalId, roles.storageBlobDataContributor)
+  scope: jobs
   properties: {
     principalId: principalId
     principalType: 'ServicePrincipal'

@@ -85,7 +85,7 @@ def _described(file: BicepFile) -> Iterator[str]:
             expected = "Required. " if item.value is None else "Optional. "
             if not words.startswith(expected):
                 yield f"{item.line}: the description of {item.name} must begin with {expected.strip()}"
-        allowed = _allowed(item)
+        allowed = allowed_values(item)
         if allowed and item.value is not None and literal(item.value) not in allowed:
             yield f"{item.line}: the default of {item.name} is not among its allowed values"
         value = literal(item.value)
@@ -93,7 +93,7 @@ def _described(file: BicepFile) -> Iterator[str]:
             yield f"{item.line}: the default of {item.name} is no {item.type}"
 
 
-def _allowed(item: Declaration) -> set[object]:
+def allowed_values(item: Declaration) -> set[object]:
     call = item.decorators.get("allowed")
     return {literal(node) for node in walk(call) if node.type == "string"} if call is not None else set()
 
@@ -245,7 +245,7 @@ def _of_call(path: str, module: Declaration, files: Mapping[str, BicepFile]) -> 
             yield f"{line}: {module.type} has no parameter {name}"
             continue
         constant = literal(value)
-        allowed = _allowed(wanted[name])
+        allowed = allowed_values(wanted[name])
         if constant is not MISSING and not _fits(constant, wanted[name].type):
             yield f"{line}: {name} is {constant!r}, which is no {wanted[name].type}"
         elif constant is not MISSING and allowed and constant not in allowed:

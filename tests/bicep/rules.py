@@ -36,6 +36,7 @@ GRANTS = {
     ("modules/event-hubs-access.bicep", "hub", "eventHubsDataReceiver", "principalId"),
     ("modules/storage-access.bicep", "leases", "storageBlobDataContributor", "principalId"),
     ("modules/storage-access.bicep", "deadLetters", "storageBlobDataContributor", "principalId"),
+    ("modules/storage-access.bicep", "jobs", "storageBlobDataContributor", "principalId"),
     ("modules/storage-access.bicep", "reports", "storageBlobDataContributor", "principalId"),
     ("modules/storage-access.bicep", "capture", "storageBlobDataReader", "principalId"),
     ("modules/storage-access.bicep", "capture", "storageBlobDataContributor", "capturePrincipalId"),
@@ -79,6 +80,8 @@ KEDA = {
 }
 """The scale rule's metadata as it must be written; all values are strings. The group stays as it is: in lease mode it
 is part of blob names as the service wrote them, and in ownership mode KEDA lower-cases it itself."""
+JOBS_CONTAINER = "toLower('${blobContainer}-jobs')"
+"""As `jobs_container` in service/jobs/runs.py names it."""
 KEDA_SOURCES = {
     "eventHubNamespace": "namespaceName",
     "eventHubName": "eventhubName",
@@ -263,13 +266,17 @@ def _alerts(file: BicepFile, metrics: set[str]) -> Iterator[str]:
 
 
 def _docker(files: Mapping[str, BicepFile]) -> Iterator[str]:
-    """The jobs start what the images have."""
+    """The jobs start what the images have, with what they need."""
     for name, item in files["main.bicep"].of("module").items():
         if not item.type.endswith("job.bicep"):
             continue
         image, command = (text(at(item.body, "params", key)) for key in ("image", "command"))
         if ("job.py" in command) != ("/sluice-spark:" in image):
             yield f"main: {name} starts {command} in {image}"
+        if text(at(item.body, "params", "settings")) != "settings":
+            yield f"main: {name} must have the settings of the service: by its group it finds the service's checkpoints"
+    if text(_value(files["main.bicep"], "variable", "jobsContainer")) != JOBS_CONTAINER:
+        yield f"main: the jobs keep their plans in {JOBS_CONTAINER}"
 
 
 def parameters_file(main: BicepFile) -> str:

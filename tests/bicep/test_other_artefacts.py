@@ -6,7 +6,10 @@ import pytest
 
 from service.config import Settings
 from service.jobs.options import BackfillOptions, SourceOptions
+from service.jobs.runs import jobs_container
+from tests.bicep import rules
 from tests.bicep.conftest import ROOT
+from tests.support.command_line import unknown_words
 
 FILES = ("deploy/local/compose.yaml", "deploy/spark/databricks.yml")
 SETTINGS = {name.upper() for name in Settings.model_fields}
@@ -43,6 +46,21 @@ def test_the_jobs_of_the_template_are_given_options_that_they_have(sources):
     assert given <= known
 
 
+WRITTEN = [
+    *ROOT.glob("*.md"),
+    *(ROOT / "docs").rglob("*.md"),
+    *(ROOT / "deploy").glob("*/*.md"),
+    *(ROOT / "bicep").rglob("*.bicep"),
+    *(ROOT / "bicep").glob("*.md"),
+]
+
+
+@pytest.mark.parametrize("path", WRITTEN, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_command_that_is_named_anywhere_exists(path):
+    named = set(re.findall(r"`(?:\.venv/bin/)?sluice ([^`\n]+)`", path.read_text()))
+    assert {line: unknown for line in named if (unknown := unknown_words(line))} == {}
+
+
 def test_the_workflow_runs_what_the_makefile_has():
     targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert set(re.findall(r"make (\w+)", (ROOT / ".github/workflows/ci.yaml").read_text())) <= targets
@@ -68,3 +86,8 @@ def test_the_workflow_runs_what_the_makefile_has():
 )
 def test_every_artefact_says_what_was_not_tried(name):
     assert re.search(r"not (been )?(tried|run)", (ROOT / name).read_text(), re.IGNORECASE)
+
+
+def test_the_container_of_the_jobs_has_the_name_that_the_template_gives_it():
+    settings = Settings.model_construct(blob_container="leases")
+    assert f"toLower('{jobs_container(settings).replace('leases', '${blobContainer}')}')" == rules.JOBS_CONTAINER

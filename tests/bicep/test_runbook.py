@@ -4,29 +4,28 @@ import json
 import re
 
 import pytest
-import typer
 
-from service.cli import app
 from service.config import Settings
 from tests.bicep.conftest import ROOT
+from tests.bicep.dialect import parse
+from tests.bicep.language import allowed_values
 from tests.bicep.test_dashboard import exported
+from tests.support.command_line import unknown_words
 
 __all__ = ["exported"]
 
 RUNBOOK = (ROOT / "deploy/RUNBOOK.md").read_text()
-PLANNED = {"plan"}
-"""Commands of the design that may still be on their way."""
 
 
 def test_every_metric_exists(exported):
     assert set(re.findall(r"sluice_[a-z_]+", RUNBOOK)) <= exported.keys()
 
 
-def test_every_command_exists():
-    commands = set(typer.main.get_command(app).commands) | PLANNED
-    named = set(re.findall(r"`sluice ([a-z]+)", RUNBOOK))
-    assert named
-    assert named <= commands, named - commands
+@pytest.mark.parametrize(
+    "line", sorted(set(re.findall(r"(?:`|\")sluice ([^`\"]+)|admin\.sh [^`]*? -- ([a-z][^`]+)", RUNBOOK)))
+)
+def test_every_command_and_option_exists(line):
+    assert unknown_words(line[0] or line[1]) == []
 
 
 def test_every_setting_exists():
@@ -39,6 +38,13 @@ def test_every_parameter_exists(sources):
     named = set(re.findall(r"`(?:[^`\n]* -- )?([a-z]+[A-Z]\w+)=", RUNBOOK))
     assert named
     assert named <= json.loads(sources["main.parameters.json"])["parameters"].keys()
+
+
+def test_every_value_given_to_a_parameter_is_one_that_it_takes(sources):
+    parameters = parse(sources["main.bicep"]).of("parameter")
+    for name, value in re.findall(r"\b([a-z]+[A-Z]\w+)=([a-z]+)\b", RUNBOOK):
+        if allowed := allowed_values(parameters[name]):
+            assert value in allowed, f"{name}={value}"
 
 
 @pytest.mark.parametrize(

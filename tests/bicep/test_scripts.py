@@ -1,7 +1,6 @@
 """The scripts of deploy/azure against a stand-in for az that writes down what it is asked."""
 
 import json
-import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -9,56 +8,26 @@ from pathlib import Path
 import pytest
 
 from tests.bicep.conftest import ROOT
+from tests.support.azure import HEALTHY, AzureStandIn
 
 SCRIPTS = sorted((ROOT / "deploy/azure").glob("*.sh"))
-STAND_IN = r"""#!/bin/bash
-printf '%s\n' "$*" >> "$CALLS"
-while IFS=$'\t' read -r beginning answer; do
-    case "$*" in *"$beginning"*) printf '%s\n' "$answer"; break ;; esac
-done <<< "$ANSWERS"
-for word in "$@"; do
-    [ "${before:-}" != --yaml ] || cp "$word" "$CALLS.yaml"
-    before=$word
-done
-exit 0
-"""
-"""In bash, since Python would take a minute to start so often."""
-HEALTHY = {
-    "group exists": "true",
-    "outputs.registryName": "myregistry",
-    "outputs.adminJobName": "sluice-admin",
-    "outputs.appName": "sluice",
-    "job start": "sluice-admin-1",
-    "job execution show": "Succeeded",
-    "revision list": "Healthy",
-    "job show": json.dumps({"containers": [{"args": ["config"], "env": [{"name": "A", "value": "1"}]}]}),
-}
 
 
-class Azure:
-    """A PATH with a stand-in for az, and what it was asked."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        (folder / "az").write_text(STAND_IN)
-        (folder / "az").chmod(0o755)
-        self.log = folder / "calls"
+class Azure(AzureStandIn):
+    """Runs the scripts with it."""
 
     def run(self, script, *arguments, answers=HEALTHY, typed=""):
-        self.log.write_text("")
-        environment = {
-            "PATH": f"{self.folder}:{os.environ['PATH']}",
-            "CALLS": str(self.log),
-            "ANSWERS": "\n".join(f"{beginning}\t{answer}" for beginning, answer in answers.items()),
-            "SLUICE_POLL_SECONDS": "0",
-        }
+        self.forget()
         command = [str(ROOT / "deploy/azure" / script), *arguments]
         return subprocess.run(
-            command, env=environment, input=typed, capture_output=True, text=True, check=False, timeout=60
+            command,
+            env=self.environment(answers),
+            input=typed,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
         )
-
-    def calls(self):
-        return self.log.read_text().splitlines()
 
 
 @pytest.fixture
