@@ -7,6 +7,8 @@ checkov pins packages that ours must have newer, so `make setup` gives it an env
 import json
 import subprocess
 
+import pytest
+
 from tests.bicep.conftest import BICEP, ROOT, read_files
 
 CHECKOV = ROOT / ".venv/checkov/bin/checkov"
@@ -20,6 +22,7 @@ REASONS = {
 }
 
 
+@pytest.mark.timeout(300)
 def test_checkov_finds_only_what_is_excused():
     assert CHECKOV.is_file(), "`make setup` installs it"
     answer = subprocess.run(
@@ -27,7 +30,7 @@ def test_checkov_finds_only_what_is_excused():
         capture_output=True,
         text=True,
         check=False,
-        timeout=100,
+        timeout=280,
     )
     results = json.loads(answer.stdout)["results"]
     assert results["parsing_errors"] == []
