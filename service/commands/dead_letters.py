@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import asdict
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +11,7 @@ import typer
 from azure.identity.aio import DefaultAzureCredential
 
 from service import options
-from service.commands.common import EnvFile, Json, answer_json, answer_table, read_settings, run
+from service.commands.common import DryRun, EnvFile, Json, answer_json, answer_table, read_settings, run
 from service.config import Settings
 from service.endpoints import AzureEndpoints
 from service.errors import SetupFault
@@ -40,14 +39,7 @@ def list_letters(
     as_json: Json = False,
 ) -> None:
     """Dead letters, oldest first, without their bodies."""
-    settings = read_settings(env_file)
-
-    async def work() -> list[StoredLetter]:
-        async with _archive(settings) as archive:
-            found = [letter async for letter in archive.letters() if _wanted(letter, partition, reason, every=every)]
-            return list(islice(found, limit))
-
-    letters = run(work())
+    letters = run(_letters(read_settings(env_file), partition, reason, every=every, limit=limit))
     if as_json:
         answer_json([letter.summary() for letter in letters])
         return
@@ -87,12 +79,16 @@ def redrive_letters(
     partition: Partition = None,
     reason: Reason = None,
     rate: Annotated[int, typer.Option(min=0, help="Records per second; 0 = EVENTHUB_RATELIMIT.")] = 0,
+    dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Send dead letters again, guarded: a newer record of the same document stays. What went is marked."""
     settings = read_settings(env_file)
-    outcome = run(_redrive(settings, partition, reason, rate or settings.eventhub_ratelimit))
-    counts = {kind.value: count for kind, count in outcome.outcomes.items()} | {"skipped": outcome.skipped}
+    if dry_run:
+        counts = {"would be sent": len(run(_letters(settings, partition, reason)))}
+    else:
+        outcome = run(_redrive(settings, partition, reason, rate or settings.eventhub_ratelimit))
+        counts = {kind.value: count for kind, count in outcome.outcomes.items()} | {"skipped": outcome.skipped}
     if as_json:
         answer_json(counts)
     else:
@@ -123,6 +119,14 @@ def try_file(
             if trial.fault:
                 typer.echo(f"   !! dead letter: {trial.fault}")
     raise typer.Exit(1 if any(trial.fault for trial in trials) else 0)
+
+
+async def _letters(
+    settings: Settings, partition: str | None, reason: str | None, *, every: bool = False, limit: int | None = None
+) -> list[StoredLetter]:
+    async with _archive(settings) as archive:
+        found = [letter async for letter in archive.letters() if _wanted(letter, partition, reason, every=every)]
+        return found[:limit]
 
 
 async def _redrive(settings: Settings, partition: str | None, reason: str | None, rate: int) -> Redriven:
