@@ -14,30 +14,36 @@ from service.local.cosmos.errors import BadRequest, CosmosError, Throttled
 from service.local.cosmos.execution import FAILED_DEPENDENCY, check_budget, run, run_atomic
 from service.local.cosmos.operations import Operation, Outcome
 from service.local.cosmos.partition_key import KeyValue
-from service.local.cosmos.plain_upserts import plain_upserts
+from service.local.cosmos.plain_upserts import plain_upserts, takes_plain_upserts
 from service.local.cosmos.ranges import Range
 from service.local.cosmos.wire import Request, Response, parse_json
 
 MAX_OPERATIONS: Final = 100
 MAX_BYTES: Final = 2 * 1024 * 1024
 NO_OPERATIONS: Final = "Batch request has no operations."
+WRONG_RANGE: Final = "The partition key does not belong to the range that the request names."
 TOO_MANY: Final = "Batch request has more operations than what is supported."
 
 
 def serve_batch(container: Container, request: Request) -> Response:
     """Run the batch in the request."""
     entries = _entries(request)
-    atomic = request.flag("x-ms-cosmos-batch-atomic")
     minimal = request.header("prefer") == "return=minimal"
-    if atomic:
-        place, outcomes = _atomic(container, request, entries)
+    if request.flag("x-ms-cosmos-batch-atomic"):
+        key = _key(container, request)
+        place = _place_of_key(container, request, key)
+        before = place.budget.total
+        outcomes = run_atomic(container, [_operation(entry, key) for entry in entries], place)
+        answers = [_answer(outcome, entry, minimal) for outcome, entry in zip(outcomes, entries, strict=True)]
+        mixed = any(outcome.status >= 300 for outcome in outcomes)
     else:
-        place, outcomes = _bulk(container, request, entries)
-    mixed = any(outcome.status >= 300 for outcome in outcomes)
-    bodies = [_result(outcome, entry, minimal) for outcome, entry in zip(outcomes, entries, strict=True)]
-    charge = round(sum(outcome.charge for outcome in outcomes), 2)
+        place = _place(container, request)
+        check_budget(container, place)
+        before = place.budget.total
+        answers, mixed = _bulk(container, request, place, entries, minimal)
     headers = {"x-ms-session-token": container.session_token(place.id), "lsn": str(container.store.lsn)}
-    return Response(207 if mixed else 200, headers, orjson.dumps(bodies), charge)
+    charge = round(place.budget.total - before, 2)
+    return Response(207 if mixed else 200, headers, f"[{','.join(answers)}]".encode(), charge)
 
 
 def _entries(request: Request) -> list[Any]:
@@ -55,49 +61,64 @@ def _entries(request: Request) -> list[Any]:
     return entries
 
 
-def _atomic(container: Container, request: Request, entries: list[Any]) -> tuple[Range, list[Outcome]]:
+def _key(container: Container, request: Request) -> KeyValue:
     text = request.header("x-ms-documentdb-partitionkey")
     if text is None:
         raise BadRequest("PartitionKey value must be supplied for this operation.")
-    key = container.rules.keys.parse(text)
+    return container.rules.keys.parse(text)
+
+
+def _place_of_key(container: Container, request: Request, key: KeyValue) -> Range:
+    """Where an atomic batch goes."""
     place = container.route(key)
     range_id = request.header("x-ms-documentdb-partitionkeyrangeid")
     if range_id is not None and container.ranges.by_id(range_id) is not place:
-        raise BadRequest("The partition key does not belong to the range that the request names.", 1001)
-    return place, run_atomic(container, [_operation(entry, key) for entry in entries], place)
+        raise BadRequest(WRONG_RANGE, 1001)
+    return place
 
 
-def _bulk(container: Container, request: Request, entries: list[Any]) -> tuple[Range, list[Outcome]]:
+def _place(container: Container, request: Request) -> Range:
+    """Where a bulk request goes."""
     range_id = request.header("x-ms-documentdb-partitionkeyrangeid")
     if range_id is None:
         raise BadRequest("A batch that is not atomic must name its partition key range.")
-    place = container.ranges.by_id(range_id)
-    check_budget(container, place)
+    return container.ranges.by_id(range_id)
+
+
+def _bulk(
+    container: Container, request: Request, place: Range, entries: list[Any], minimal: bool
+) -> tuple[list[str], bool]:
+    """The answer to each entry, and whether any of them was refused."""
     go_on = request.header("x-ms-cosmos-batch-continue-on-error", "true").lower() != "false"
-    outcomes: list[Outcome] = []
-    parse, route = container.rules.keys.parse, container.route
-    plain = plain_upserts(container, place)
-    for entry in entries:
-        if plain is not None and entry.get("operationType") == "Upsert":
-            done = plain(entry)
-            if done is not None:
-                outcomes.append(done)
-                continue
-        try:
-            key = parse(entry["partitionKey"])
-            if route(key) is not place:
-                raise BadRequest("The partition key does not belong to the range that the request names.", 1001)
-            outcome = run(container, _operation(entry, key), place)
-        except (KeyError, TypeError, AttributeError):
-            error: CosmosError = BadRequest("An operation of a bulk request needs its partition key as a text.")
-            outcome = Outcome(400, 0.0, error=error)
-        except CosmosError as refused:
-            outcome = Outcome(refused.status, 0.0, error=refused)
-        outcomes.append(outcome)
+    plain = takes_plain_upserts(container, place)
+    answers: list[str] = []
+    mixed = False
+    while len(answers) < len(entries):
+        if plain:
+            answers += plain_upserts(container, place, entries[len(answers) :], minimal=minimal)
+            if len(answers) == len(entries):
+                break
+        entry = entries[len(answers)]
+        outcome = _one(container, place, entry)
+        answers.append(_answer(outcome, entry, minimal))
+        mixed = mixed or outcome.status >= 300
         if outcome.status >= 400 and not go_on:
-            outcomes += [Outcome(FAILED_DEPENDENCY, 0.0) for _ in range(len(entries) - len(outcomes))]
-            break
-    return place, outcomes
+            left = len(entries) - len(answers)
+            answers += [_answer(Outcome(FAILED_DEPENDENCY, 0.0), entry, minimal)] * left
+    return answers, mixed
+
+
+def _one(container: Container, place: Range, entry: dict[str, Any]) -> Outcome:
+    try:
+        key = container.rules.keys.parse(entry["partitionKey"])
+        if container.route(key) is not place:
+            raise BadRequest(WRONG_RANGE, 1001)
+        return run(container, _operation(entry, key), place)
+    except (KeyError, TypeError, AttributeError):
+        error = BadRequest("An operation of a bulk request needs its partition key as a text.")
+        return Outcome(400, 0.0, error=error)
+    except CosmosError as refused:
+        return Outcome(refused.status, 0.0, error=refused)
 
 
 def _operation(entry: dict[str, Any], key: KeyValue) -> Operation:
@@ -111,7 +132,7 @@ def _operation(entry: dict[str, Any], key: KeyValue) -> Operation:
     )
 
 
-def _result(outcome: Outcome, entry: dict[str, Any], minimal: bool) -> dict[str, Any]:
+def _answer(outcome: Outcome, entry: dict[str, Any], minimal: bool) -> str:
     """One entry of the answer: names as the SDKs' parsers read them."""
     result: dict[str, Any] = {"statusCode": outcome.status, "requestCharge": outcome.charge}
     document = outcome.document
@@ -127,4 +148,4 @@ def _result(outcome: Outcome, entry: dict[str, Any], minimal: bool) -> dict[str,
             result["retryAfterMilliseconds"] = outcome.error.retry_after_ms
         elif "x-ms-retry-after-ms" in outcome.error.headers:
             result["retryAfterMilliseconds"] = int(outcome.error.headers["x-ms-retry-after-ms"])
-    return result
+    return orjson.dumps(result).decode()

@@ -11,6 +11,7 @@ from service.local.cosmos.minter import Minter
 from service.local.cosmos.partition_key import Component, KeyValue
 from service.local.cosmos.ranges import Range, RangeMap
 from service.local.cosmos.resource_ids import DocumentRids
+from service.local.cosmos.system_properties import SystemProperties
 from service.local.cosmos.throughput import Budget
 from service.local.cosmos.write_log import WriteLog
 
@@ -41,8 +42,8 @@ class Container:
         self.journal = journal
         self.throughput = throughput
         self.ranges = RangeMap(self.rules.keys, ranges, Budget)
-        self.minter = Minter(rids, self_link, self.store, now)
-        self.routes: dict[str, Range] = {}
+        self.system = SystemProperties(rids, self_link)
+        self.minter = Minter(self.system, self.store, now)
         self._gone_total = 0.0
         self._gone_refused = 0
         self.set_throughput(throughput)
@@ -90,7 +91,6 @@ class Container:
             if parent not in self.ranges.ranges:
                 self._gone_total += parent.budget.total
                 self._gone_refused += parent.budget.refused
-        self.routes.clear()
         self.set_throughput(self.throughput)
         return [r.id for r in self.ranges.ranges]
 
@@ -117,12 +117,7 @@ class Container:
 
     def route(self, key: KeyValue) -> Range:
         """The range that holds a key."""
-        found = self.routes.get(key.epk)
-        if found is None:
-            if len(self.routes) > 200_000:
-                self.routes.clear()
-            found = self.routes[key.epk] = self.ranges.of(key.epk)
-        return found
+        return self.ranges.of(key.epk)
 
     def put(self, document: Document) -> None:
         """Store a document."""

@@ -13,6 +13,7 @@ from service.local.cosmos.documents import NEVER, Document
 from service.local.cosmos.journal import FileJournal, Journal, read_journal
 from service.local.cosmos.offers import Offer, Throughput
 from service.local.cosmos.resource_ids import container_number
+from service.local.cosmos.system_properties import NAMES, etag_version
 
 ACCOUNT_FILE: Final = "account.json"
 FORMAT: Final = 1
@@ -117,10 +118,14 @@ def _replay(container: Container, change: Mapping[str, Any]) -> None:
     key = rules.keys.of(tuple(components))
     expires = rules.expiry(body, body["_ts"]) if rules.default_ttl is not None else NEVER
     terms = rules.unique_terms(key, body)
-    store.put(Document(body["id"], key, orjson.dumps(body), body["_etag"], number, lsn, body["_ts"], expires, terms))
+    version = etag_version(body["_etag"])
+    text = orjson.dumps({name: value for name, value in body.items() if name not in NAMES})[:-1]
+    store.put(
+        Document(body["id"], key, text, number, version, lsn, body["_ts"], expires, terms, system=container.system)
+    )
     store.lsn = max(store.lsn, lsn)
     store.numbers = max(store.numbers, number)
-    store.etags = max(store.etags, int(body["_etag"][1:9], 16))
+    store.etags = max(store.etags, version)
 
 
 def _rewrite(path: Path, container: Container) -> None:
@@ -129,7 +134,7 @@ def _rewrite(path: Path, container: Container) -> None:
     temporary.unlink(missing_ok=True)
     journal = FileJournal(temporary, lambda: None)
     journal.counters(container.store.lsn, container.store.numbers, container.store.etags)
-    for document in container.store.in_order():
+    for document in reversed(list(container.store.newest_first())):
         journal.put(document)
     journal.close()
     os.replace(temporary, path)  # noqa: PTH105 - the two are the same

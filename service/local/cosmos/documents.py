@@ -1,23 +1,24 @@
 """The documents of a container, and the views through which operations see them.
 
-A document is kept as its JSON bytes: reads answer with them as they are, nothing is shared with a caller, and a million
-of them are light on memory and on the garbage collector.
+A document is kept as the JSON text of what the client sent: nothing is shared with a caller, and a million of them are
+light on memory and on the garbage collector.
 """
 
 import heapq
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Any, Final, NamedTuple, Protocol
 
 import orjson
 
 from service.local.cosmos.partition_key import KeyValue
+from service.local.cosmos.system_properties import SystemProperties, etag
 
 Key = tuple[str, str]
 """Partition key text and id: what names a document."""
 Term = tuple[str, int, str]
 """Partition key text, number of the unique key, and its values as JSON: what no two documents may share."""
 NEVER: Final = float("inf")
-SLACK: Final = 1000
 
 
 class Document(NamedTuple):
@@ -25,15 +26,21 @@ class Document(NamedTuple):
 
     id: str
     key: KeyValue
-    body: bytes
-    etag: str
+    text: bytes
+    """What the client sent as JSON, but for system properties, which come at the end, and the last brace.
+
+    To be cut from what orjson wrote, not that itself: its bytes leave gaps of several times their size behind them.
+    """
     number: int
     """Order of creation within the container; also what its `_rid` is made of."""
+    version: int
+    """What its `_etag` is made of: no two versions of any documents of the container share it."""
     lsn: int
     """Order of the last change within the container; the documents of one transaction share it."""
     timestamp: int
     expires: float
-    terms: tuple[Term, ...] = ()
+    terms: tuple[Term, ...]
+    system: SystemProperties
 
     @property
     def name(self) -> Key:
@@ -41,9 +48,19 @@ class Document(NamedTuple):
         return self.key.text, self.id
 
     @property
-    def rid(self) -> str:
-        """Its resource id, as it stands in the body."""
-        return str(self.value()["_rid"])
+    def body(self) -> bytes:
+        """The whole document as JSON, as a client reads it."""
+        return self.system.joined(self.text, self.number, self.version, self.timestamp)
+
+    @property
+    def size(self) -> int:
+        """How many bytes the whole document takes."""
+        return len(self.text) + self.system.size
+
+    @property
+    def etag(self) -> str:
+        """What names this version to clients."""
+        return etag(self.version, self.timestamp)
 
     def value(self) -> dict[str, Any]:
         """The document itself, a fresh copy."""
@@ -68,20 +85,18 @@ class View(Protocol):
 
 
 class Store:
-    """All documents of a container: by name, in order of creation; and by change, in order of the last change.
+    """All documents of a container by name, and in order of creation or of the last change.
 
     `sized` says whether logical partitions are limited, so that their sizes have to be known.
     """
 
     def __init__(self, *, sized: bool = False) -> None:
+        # In order of the last change: a document that changes is taken out and comes back as the last.
         self._documents: dict[Key, Document] = {}
-        # Every change by lsn and name, in order. Those that are no longer current are left out when it is read, and
-        # removed when they are most of it: cheaper than to look for the old version at each write.
-        self._versions: list[tuple[int, Key]] = []
         self._holders: dict[Term, Key] = {}
         self._sized = sized
         self._sizes: dict[str, int] = {}
-        self._expiring: list[tuple[float, str, Key]] = []
+        self._expiring: list[tuple[float, int, Key]] = []
         self._snapshot: list[Document] | None = None
         self.lsn = 0
         self.numbers = 0
@@ -108,20 +123,16 @@ class Store:
         if self._sized or document.terms:
             self._forget(name)
             self._remember(name, document)
+        self._documents.pop(name, None)
         self._documents[name] = document
-        self._versions.append((document.lsn, name))
         if document.expires != NEVER:
-            heapq.heappush(self._expiring, (document.expires, document.etag, name))
+            heapq.heappush(self._expiring, (document.expires, document.version, name))
         self._snapshot = None
-        if len(self._versions) > 2 * len(self._documents) + SLACK:
-            self._versions[:] = [one for one in self._versions if self._current(one) is not None]
 
-    def for_writing(self) -> tuple[dict[Key, Document], list[tuple[int, Key]]]:
-        """The documents and versions themselves, for the short way of bulk: both are to be written together."""
+    def for_writing(self) -> dict[Key, Document]:
+        """The documents themselves, for the short way of bulk, which keeps their order as `put` does."""
         self._snapshot = None
-        if len(self._versions) > 2 * len(self._documents) + SLACK:
-            self._versions[:] = [one for one in self._versions if self._current(one) is not None]
-        return self._documents, self._versions
+        return self._documents
 
     def delete(self, name: Key) -> None:
         """Remove a document; nothing happens if there is none."""
@@ -133,9 +144,9 @@ class Store:
         """Remove what has outlived its time; which they were."""
         gone: list[Key] = []
         while self._expiring and self._expiring[0][0] <= now:
-            _, etag, name = heapq.heappop(self._expiring)
+            _, version, name = heapq.heappop(self._expiring)
             current = self._documents.get(name)
-            if current is not None and current.etag == etag:
+            if current is not None and current.version == version:
                 self.delete(name)
                 gone.append(name)
         return gone
@@ -143,20 +154,15 @@ class Store:
     def in_order(self) -> list[Document]:
         """All, in order of creation. The list is shared until the next write: not to be changed."""
         if self._snapshot is None:
-            self._snapshot = list(self._documents.values())
+            self._snapshot = sorted(self._documents.values(), key=attrgetter("number"))
         return self._snapshot
 
     def newest_first(self) -> Iterator[Document]:
         """All, the one that changed last first: the change feed backwards."""
-        return (found for one in reversed(self._versions) if (found := self._current(one)) is not None)
-
-    def _current(self, version: tuple[int, Key]) -> Document | None:
-        """The document of a version, if it is still that."""
-        document = self._documents.get(version[1])
-        return document if document is not None and document.lsn == version[0] else None
+        return reversed(self._documents.values())
 
     def _remember(self, name: Key, document: Document) -> None:
-        self._sizes[name[0]] = self._sizes.get(name[0], 0) + len(document.body)
+        self._sizes[name[0]] = self._sizes.get(name[0], 0) + document.size
         for term in document.terms:
             self._holders[term] = name
 
@@ -164,7 +170,7 @@ class Store:
         old = self._documents.get(name)
         if old is None or not (self._sized or old.terms):
             return
-        left = self._sizes[name[0]] - len(old.body)
+        left = self._sizes[name[0]] - old.size
         if left:
             self._sizes[name[0]] = left
         else:
@@ -217,6 +223,6 @@ class Transaction:
             self._holders[term] = None
         for term in document.terms if document else ():
             self._holders[term] = name
-        growth = (len(document.body) if document else 0) - (len(old.body) if old else 0)
+        growth = (document.size if document else 0) - (old.size if old else 0)
         self._grown[name[0]] = self._grown.get(name[0], 0) + growth
         self._pending[name] = document

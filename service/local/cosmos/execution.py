@@ -37,7 +37,7 @@ def run(container: Container, operation: Operation, place: Range) -> Outcome:
     if put is not None:
         store = container.store
         store.lsn = put.lsn
-        container.write_log.add(operation.kind, put.id, operation.key.text, status, 0, put.lsn, place.id, put.body)
+        container.write_log.add(operation.kind, put.id, operation.key.text, status, 0, put.lsn, place.id, put)
     elif delete is not None:
         container.store.lsn += 1
         _log(container, operation, place, status, 0, outcome)
@@ -111,6 +111,4 @@ def _log(
     put = outcome.put if outcome else None
     lsn = put.lsn if put else container.store.lsn if outcome else 0
     name = put.id if put else document_id(operation)
-    container.write_log.add(
-        operation.kind, name, operation.key.text, status, sub_status, lsn, place.id, put.body if put else None
-    )
+    container.write_log.add(operation.kind, name, operation.key.text, status, sub_status, lsn, place.id, put)

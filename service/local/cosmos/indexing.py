@@ -13,7 +13,6 @@ MODES: Final = ("consistent", "lazy", "none")
 Steps = tuple[str, ...]
 
 
-SYSTEM: Final = frozenset({"_rid", "_self", "_etag", "_attachments", "_ts"})  # not charged for
 ETAG: Final = '/"_etag"/?'
 
 
@@ -59,14 +58,14 @@ class IndexPolicy:
         everything = not excluded and (not included or ("*",) in included)
         return cls(mode != "none", everything and mode != "none", included or (("*",),), excluded)
 
-    def count(self, body: bytes) -> int:
-        """How many values of a stored document are indexed, the system's own not counted."""
+    def count(self, text: bytes) -> int:
+        """How many values of a document are indexed; the system's own, which are not in its text, are not charged."""
         if not self.on:
             return 0
-        document = orjson.loads(body)
+        document = orjson.loads(text)
         if self.everything:
-            return scalars(document.values()) - len(SYSTEM)
-        return sum(path[0] not in SYSTEM and self._indexes(path) for path in _leaves(document, ()))
+            return scalars(document.values())
+        return sum(self._indexes(path) for path in _leaves(document, ()))
 
     def _indexes(self, path: Steps) -> bool:
         best = max((_match(rule, path) for rule in self.included), default=-1)

@@ -92,6 +92,6 @@ def _resolve_rid(container: Container, name: str, key: KeyValue) -> str:
     if container.store.get((key.text, name)) is not None or not name.endswith("=="):
         return name
     for document in container.store.in_order():
-        if document.key.text == key.text and container.minter.rid(document.number) == name:
+        if document.key.text == key.text and container.system.rid(document.number) == name:
             return document.id
     return name

@@ -98,14 +98,14 @@ def _delete(operation: Operation, view: View, rules: ItemRules, minter: Minter) 
     name = _named(operation)
     old = _existing(view, name)
     _check_conditions(operation, old)
-    return Outcome(204, write_charge(len(old.body), rules.indexing.count(old.body)), None, None, name)
+    return Outcome(204, write_charge(old.size, rules.indexing.count(old.text + b"}")), None, None, name)
 
 
 def _read(operation: Operation, view: View, rules: ItemRules, minter: Minter) -> Outcome:  # noqa: ARG001 - as above
     document = _existing(view, _named(operation))
     if operation.if_none_match and operation.if_none_match in {"*", document.etag}:
         return Outcome(304, 1.0, document)
-    return Outcome(200, read_charge(len(document.body)), document)
+    return Outcome(200, read_charge(document.size), document)
 
 
 _KINDS: Final[dict[str, Callable[[Operation, View, ItemRules, Minter], Outcome]]] = {
@@ -156,9 +156,6 @@ def _check_conditions(operation: Operation, document: Document) -> None:
 
 def _written(minted: Minted, rules: ItemRules, status: int) -> Outcome:
     document, values = minted
-    return Outcome(
-        status,
-        write_charge(len(document.body), values if rules.indexing.everything else rules.indexing.count(document.body)),
-        document,
-        document,
-    )
+    if not rules.indexing.everything:
+        values = rules.indexing.count(document.text + b"}")
+    return Outcome(status, write_charge(document.size, values), document, document)

@@ -137,7 +137,7 @@ def _streamed(
                 else:
                     items.append(result)
                     given += 1
-                    taken += len(document.body)
+                    taken += document.size
                 inner += 1
         last, inner = document.number, 0
     return Page(items, None, scanned)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from struct import pack, unpack
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 import mmh3
 import orjson
@@ -20,6 +20,7 @@ MAX_KEY_BYTES: Final = (
     2048  # documented limit of a partition key value (101 for version 1 containers, as strings there)
 )
 MAX_CACHED_KEYS: Final = 200_000
+TOO_LONG: Final = f"The partition key is longer than {MAX_KEY_BYTES} bytes."
 V1_STRING_CHARS: Final = 100  # version 1 hashes only so much of a string
 MISMATCH: Final = (
     "PartitionKey extracted from document doesn't match the one specified in the header. Learn more: "
@@ -34,8 +35,7 @@ Component = str | int | float | bool | None | dict[str, Any]  # an empty dict st
 Undefined: Final[dict[str, Any]] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class KeyValue:
+class KeyValue(NamedTuple):
     """The partition key of a document: its components, one canonical text, and its effective partition key."""
 
     components: tuple[Component, ...]
@@ -55,6 +55,7 @@ class KeyDefinition:
     _steps: tuple[tuple[str, ...], ...] = field(init=False)
     only: str | None = field(init=False, default=None)
     """The name of the key property, if the key is one property of the document itself."""
+    _short: bool = field(init=False)
     cache: dict[str, KeyValue] = field(init=False, default_factory=dict)
     """Keys by the text that names them."""
 
@@ -67,6 +68,7 @@ class KeyDefinition:
         self._steps = tuple(split_path(path) for path in self.paths)
         if len(self._steps) == 1 and len(self._steps[0]) == 1:
             self.only = self._steps[0][0]
+        self._short = self.kind == "Hash" and self.version == 2
 
     @classmethod
     def from_json(cls, value: object) -> "KeyDefinition":
@@ -120,14 +122,24 @@ class KeyDefinition:
 
     def of(self, components: tuple[Component, ...]) -> KeyValue:
         """The key with these components; an empty list is the key of documents without one (migrated containers)."""
+        if self._short and len(components) == 1 and isinstance(only := components[0], str):
+            return self._of_text(only)  # nearly every key: worth the shorter way
         if not components:
             components = (Undefined,) * len(self.paths)
         if len(components) != len(self.paths):
             raise BadRequest(WRONG_LEVELS, 1001)
         normal = tuple(_normal(component) for component in components)
         if any(isinstance(c, str) and len(c.encode()) > MAX_KEY_BYTES for c in normal):
-            raise BadRequest(f"The partition key is longer than {MAX_KEY_BYTES} bytes.")
+            raise BadRequest(TOO_LONG)
         return KeyValue(normal, orjson.dumps(normal).decode(), self.effective(normal))
+
+    def _of_text(self, text: str) -> KeyValue:
+        """The key of version 2 that is one text."""
+        raw = text.encode()
+        if len(raw) > MAX_KEY_BYTES:
+            raise BadRequest(TOO_LONG)
+        hashed = mmh3.hash128(b"\x08" + raw + b"\xff", 0, True) & _BELOW_END
+        return KeyValue((text,), orjson.dumps((text,)).decode(), f"{hashed:032X}")
 
     def extract(self, document: Mapping[str, Any]) -> tuple[Component, ...]:
         """The components as they stand in the document; what is not there is undefined."""
@@ -219,11 +231,12 @@ def _for_hashing(components: Sequence[Component], end_of_string: bytes) -> bytes
     return bytes(out)
 
 
+_BELOW_END: Final = (1 << 126) - 1  # the first two bits are cleared: 'FF' is the end of the key space
+
+
 def _hash_v2(components: Sequence[Component]) -> str:
-    digest = bytearray(mmh3.hash_bytes(_for_hashing(components, b"\xff"), 0, True))
-    digest.reverse()
-    digest[0] &= 0x3F  # 'FF' is the end of the key space
-    return digest.hex().upper()
+    hashed = mmh3.hash128(_for_hashing(components, b"\xff"), 0, True)
+    return f"{hashed & _BELOW_END:032X}"
 
 
 def _hash_v1(components: Sequence[Component]) -> str:

@@ -77,7 +77,7 @@ def query_plain(request: Request, rows: list[dict[str, Any]], name: str) -> Resp
 def _answer(container: Container, request: Request, scope: Scope, query: Executable) -> Response:
     for place in scope.places:
         check_budget(container, place)
-    page = page_of_query(query, container.store.in_order(), _filter(scope), container.minter.rid, request)
+    page = page_of_query(query, container.store.in_order(), _filter(scope), container.system.rid, request)
     body = orjson.dumps({"_rid": container.rid, "Documents": page.items, "_count": len(page.items)})
     charge = query_charge(page.scanned, len(body))
     for place in scope.places:

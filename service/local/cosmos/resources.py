@@ -184,7 +184,7 @@ def _offer(account: Account, request: Request, rid: str) -> Response:
 
 
 def _quota(account: Account, container: Container) -> dict[str, str]:
-    documents, kilobytes = container.count(), sum(len(one.body) for one in container.store.in_order()) // 1024
+    documents, kilobytes = container.count(), sum(one.size for one in container.store.in_order()) // 1024
     usage = f"documentsCount={documents};documentsSize={kilobytes};collectionSize={kilobytes};"
     quota = f"documentsCount=-1;documentsSize={account.partition_limit_bytes // 1024};"
     progress = "x-ms-documentdb-collection-index-transformation-progress"
@@ -197,7 +197,7 @@ def _statistics(container: Container) -> dict[str, Any]:
     for document in container.store.in_order():
         figures = counts[container.route(document.key).id]
         figures[0] += 1
-        figures[1] += len(document.body)
+        figures[1] += document.size
     listed = [
         {"id": place, "sizeInKB": size // 1024, "documentCount": count, "partitionKeys": []}
         for place, (count, size) in counts.items()

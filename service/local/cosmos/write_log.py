@@ -2,9 +2,13 @@
 
 from collections import deque
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
+
+from service.local.cosmos.documents import Document
 
 DEFAULT_LIMIT: Final = 200_000
+Entry = tuple[str, str, str, int, int, int, str, bytes | None]
+"""A write but for its number. (Plain values: quick to make, and the garbage collector need not look at them.)"""
 
 
 class Write(NamedTuple):
@@ -26,8 +30,7 @@ class WriteLog:
     """The last writes of a container, refused ones included; the oldest are forgotten beyond `limit`."""
 
     def __init__(self, limit: int = DEFAULT_LIMIT) -> None:
-        # Plain tuples of plain values: quick to make, and the garbage collector need not look at them.
-        self._entries: deque[tuple[Any, ...]] = deque(maxlen=limit)
+        self._entries: deque[Entry] = deque(maxlen=limit)
         self.total = 0
         """How many there were, the forgotten ones included."""
         self.keep_bodies = False
@@ -41,14 +44,16 @@ class WriteLog:
         sub_status: int,
         lsn: int,
         range_id: str,
-        body: bytes | None,
+        document: Document | None,
     ) -> None:
         """Note one."""
-        self.total += 1
-        kept = body if self.keep_bodies else None
-        self._entries.append(
-            (self.total, operation, document_id, partition_key, status, sub_status, lsn, range_id, kept)
-        )
+        body = document.body if self.keep_bodies and document is not None else None
+        self.extend([(operation, document_id, partition_key, status, sub_status, lsn, range_id, body)])
+
+    def extend(self, entries: list[Entry]) -> None:
+        """Note several."""
+        self._entries += entries
+        self.total += len(entries)
 
     def set_limit(self, limit: int) -> None:
         """Keep at most so many from now on (0: none)."""
@@ -68,7 +73,8 @@ class WriteLog:
         return [entry for entry in self if entry.id == document_id]
 
     def __iter__(self) -> Iterator[Write]:
-        return map(Write._make, self._entries)
+        first = self.total - len(self._entries) + 1
+        return (Write(number, *entry) for number, entry in enumerate(self._entries, first))
 
     def __len__(self) -> int:
         return len(self._entries)

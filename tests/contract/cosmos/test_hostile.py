@@ -98,6 +98,20 @@ async def test_noise_gets_an_error_in_the_services_own_form(server, container):
     assert orjson.loads(body)["code"] == "BadRequest"
 
 
+async def test_a_body_in_chunks_is_read_whole_and_beyond_the_limit_is_413(server, raw, container):
+    port = int(server.endpoint.rstrip("/").rpartition(":")[2])
+    signed = raw.headers("POST", "docs", raw.link) | {"x-ms-documentdb-partitionkey": '["k"]'}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in signed.items())
+    head = f"POST /{raw.link}/docs HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n{lines}\r\n".encode()
+    body = orjson.dumps({"id": "in-chunks", "key": "k", "padding": "x" * 200_000})
+    parts = [body[at : at + 70_000] for at in range(0, len(body), 70_000)]
+    chunks = b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in parts)
+    assert b" 201 " in (await throw(port, head + chunks + b"0\r\n\r\n")).partition(b"\r\n")[0]
+    assert len(container.get("in-chunks", "k")["padding"]) == 200_000
+    endless = b"10000\r\n" + b"x" * 65_536 + b"\r\n"
+    assert b" 413 " in (await throw(port, head + endless * 80)).partition(b"\r\n")[0]
+
+
 async def test_a_body_beyond_the_limit_is_413_without_being_read(server, raw, container):
     port = int(server.endpoint.rstrip("/").rpartition(":")[2])
     answer = await throw(

@@ -150,3 +150,10 @@ async def test_a_page_of_the_change_feed_does_not_end_within_a_transaction(serve
     pages = items.query_items_change_feed(partition_key="k", start_time="Beginning", max_item_count=2).by_page()
     found = [[row["id"] async for row in page] async for page in pages]
     assert [row for page in found for row in page] == ["before", "0", "1", "2", "3", "4"]
+
+
+async def test_pages_lose_nothing_after_documents_were_renamed(items):
+    for number in (0, 7, 21):
+        await items.replace_item(str(number), {"id": f"renamed-{number}", "key": "k0", "n": number})
+    pages = items.query_items("SELECT VALUE c.n FROM c", partition_key="k0", max_item_count=1).by_page()
+    assert [row async for page in pages async for row in page] == [0, 7, 14, 21, 28, 35]

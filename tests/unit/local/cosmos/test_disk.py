@@ -103,6 +103,18 @@ async def test_a_long_history_is_shortened_at_the_next_start(directory, opened):
     assert server.container("db", "c").get("same", "k")["n"] == 49
 
 
+async def test_a_shortened_history_keeps_the_order_of_changes(directory, opened):
+    server = opened()
+    container = server.add_container("db", "c", partition_key="/key")
+    for document_id in ["first", "second", "third", *["second"] * 5, "first"]:
+        write(server, container, "Upsert", document_id)
+    server = await restarted(server, opened)  # shortens it
+    again = (await restarted(server, opened)).container("db", "c")
+    assert [one.id for one in again.store.newest_first()] == ["first", "second", "third"]
+    assert [one["id"] for one in again.documents()] == ["first", "second", "third"]
+    assert again.documents() == container.documents()
+
+
 async def test_a_deleted_container_leaves_no_file(directory, opened):
     server = opened()
     server.add_container("db", "c", partition_key="/key")
