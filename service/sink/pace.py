@@ -3,6 +3,9 @@
 Pure: time is an argument. Sending what will be refused costs requests, CPU and time, and a batch that runs into the
 limit has most of its operations refused, again and again. So once a range has refused something, it is sent no more per
 second than it was seen to accept.
+
+The service counts by seconds of its own, and a refusal tells when the next one begins. So from one such renewal to
+another the range was used up by whole seconds, and what it accepted meanwhile is what it sells, however it was spread.
 """
 
 from typing import Final
@@ -12,12 +15,14 @@ from typing import Final
 _PROBE_FIRST: Final = 0.01
 _PROBE_MOST: Final = 0.08
 _MOST_RU: Final = 1e9
-# The service measures by seconds: less time between two refusals says little about the rate. In more time than this the
-# range was not used up all along.
+# Less time between two renewals says little about the rate. In more time than this the range was not used up all along.
 _MEASURE_SECONDS: Final = 0.9
 _SATURATED_SECONDS: Final = 2.5
-# After the first refusal in a while: a probe or two too fast. While refusals go on without enough time to measure.
+# After the first refusal in a while: a probe or two too fast. The same is the most that a measure over more than one
+# second can lower the rate: this process may have been held up in the first of them. What was used up in a single
+# second is believed, step by step, and so is it while refusals go on without enough time to measure.
 _STEP_BACK: Final = 0.985
+_ONE_SECOND: Final = 1.5
 _SLOWER: Final = 0.85
 _SLOWER_EVERY_SECONDS: Final = 0.05
 # Of what was measured; the rest is for what the measure misses (a batch more in one second than in the next).
@@ -25,8 +30,9 @@ _SAFETY: Final = 0.995
 _LEARNING: Final = 0.2
 # A batch may cost this many seconds of a range's rate: small enough that a second holds about ten of them.
 _BATCH_SECONDS: Final = 0.1
-# What may be spent at once after a pause, in seconds of the rate.
-_BURST_SECONDS: Final = 0.1
+# What may be spent at once after a pause, in seconds of the rate. A process that was held up for a moment can make
+# good for it within the service's second; much more would be refused when the pause lay across two of them.
+_BURST_SECONDS: Final = 0.25
 
 
 class Pace:
@@ -37,6 +43,7 @@ class Pace:
         "_mark",
         "_probe",
         "_probed_at",
+        "_renewal",
         "_slowed_at",
         "_tokens",
         "_tokens_at",
@@ -51,7 +58,10 @@ class Pace:
         self.unit_cost = 0.0
         """What an operation costs, learnt from answers; 0 before the first."""
         self._accepted = 0.0
+        """Since `_mark`: the first use, then the latest renewal that was measured."""
         self._mark = now
+        self._renewal: float | None = None
+        """When the range has something to spend again; until then answers to what was sent before come in."""
         self._probe = _PROBE_FIRST
         self._probed_at = now
         self._slowed_at = now
@@ -63,6 +73,8 @@ class Pace:
         """How long until the next batch may go."""
         if self.rate is None:
             return 0.0
+        if self._renewal is not None and now >= self._renewal:
+            self._measure(self.rate, self._renewal)
         self._refill(now)
         return max(0.0, -self._tokens / self.rate)
 
@@ -91,33 +103,35 @@ class Pace:
 
     def refused(self, now: float, wait_seconds: float) -> None:
         """The range said: too fast, come again after `wait_seconds`."""
-        elapsed = now - self._mark
         again_at = now + wait_seconds
+        elapsed = again_at - self._mark
+        self._probe, self._probed_at = _PROBE_FIRST, again_at
         if self.rate is None:
-            # The first time: what it took since it was first used, which is at most one of its seconds' worth.
+            # What went before was not counted against any rate. Perhaps it was not used up in the first second, so this
+            # may be too much: the next measure tells.
             self._take_rate(self._accepted / max(1.0, elapsed) * _SAFETY, again_at)
-        elif elapsed > _SATURATED_SECONDS:
-            self._take_rate(self.rate * _STEP_BACK, again_at)
-        elif elapsed >= _MEASURE_SECONDS:
-            # From the end of one refusal's wait to the next the range was used up: what it accepted is what it sells.
-            # Unless this process was held up meanwhile; so it is believed step by step.
-            measured = self._accepted / max(1.0, elapsed) * _SAFETY
-            self._take_rate(max(measured, self.rate * _SLOWER), again_at)
+        elif self._renewal is not None or elapsed >= _MEASURE_SECONDS:
+            self._renewal = max(again_at, self._renewal or again_at)
         elif elapsed > 0 and now - self._slowed_at >= _SLOWER_EVERY_SECONDS:
             # Refused again and again: down, but not below what it did accept meanwhile.
             self.rate = max(self.rate * _SLOWER, min(self.rate, self._accepted / elapsed * _SAFETY))
             self._slowed_at = now
-        self._probe = _PROBE_FIRST
-        self._probed_at = again_at
 
-    def _take_rate(self, rate: float, mark: float) -> None:
-        """From now on this is the rate; it is measured again from `mark`."""
-        if self.rate is None:
-            self._tokens = 0.0  # what went before was not counted against any rate
+    def _measure(self, rate: float, renewal: float) -> None:
+        elapsed = renewal - self._mark
+        if elapsed > _SATURATED_SECONDS:
+            measured = rate * _STEP_BACK
+        else:
+            least = rate * (_SLOWER if elapsed < _ONE_SECOND else _STEP_BACK)
+            measured = max(self._accepted / max(1.0, elapsed) * _SAFETY, least)
+        self._take_rate(measured, renewal)
+
+    def _take_rate(self, rate: float, renewal: float) -> None:
+        """From this renewal on it is the rate, and measured again."""
         self.rate = max(1.0, rate)
-        self._accepted = 0.0
-        self._mark = self._slowed_at = self._tokens_at = mark
-        self._tokens = min(0.0, self._tokens)
+        self._accepted = self._tokens = 0.0
+        self._mark = self._slowed_at = self._tokens_at = renewal
+        self._renewal = None
 
     def _refill(self, now: float) -> None:
         if self.rate is None:

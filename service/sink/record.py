@@ -15,7 +15,7 @@ import orjson
 
 from service.sink import json_text
 from service.sink.document_rules import (
-    BAD_ID,
+    BAD_IN_ID,
     MAX_DOCUMENT_BYTES,
     MISSING,
     KeyReader,
@@ -94,7 +94,7 @@ _UPSERT: Final = Operation.UPSERT  # by name: looking up the member takes ten ti
 class _Place:
     """What all records of one partition have in common."""
 
-    __slots__ = ("enqueued", "incarnation", "partition", "prefix", "sequence")
+    __slots__ = ("end", "enqueued", "incarnation", "partition", "prefix", "sequence")
 
     def __init__(self, stamp_name: str, hub: Hub, partition: PartitionId) -> None:
         self.incarnation = hub.incarnation
@@ -103,13 +103,16 @@ class _Place:
         self.prefix = b',%b:{"incarnation":%d,"partition":%b,"sequence":' % (name, hub.incarnation, where)
         self.sequence = -1
         self.enqueued = 0
+        self.end = b""
+        """What follows the sequence in the stamp of an event's only record, and ends the document."""
 
     def enter(self, event: Event) -> None:
         """Go on to this event. Its time never falls along the partition: a broker's clock may be set back."""
         seconds = event.enqueued_ms // 1000
-        if seconds < self.enqueued and event.sequence > self.sequence:
-            seconds = self.enqueued
-        self.sequence, self.enqueued = event.sequence, seconds
+        if seconds != self.enqueued and (seconds > self.enqueued or event.sequence <= self.sequence):
+            self.enqueued = seconds
+            self.end = b',"index":0,"enqueued":%d}}' % seconds
+        self.sequence = event.sequence
 
 
 class Decoder:
@@ -131,6 +134,7 @@ class Decoder:
         self._delete = split_path(options.delete) if options.delete else None
         self._id = None if options.id == "sequence" else split_path(options.id)
         self._id_in_body = self._id == ("id",)
+        self._stamp = options.stamp
         self._plain = self._id_in_body and bool(options.stamp)
         self._places: dict[PartitionId, _Place] = {}
         self._single = options.body == "object"
@@ -140,7 +144,7 @@ class Decoder:
         """The records of the event, in order; one that drops if there are none."""
         place = self._places.get(partition)
         if place is None or place.incarnation != hub.incarnation:
-            place = self._places[partition] = _Place(self._options.stamp, hub, partition)
+            place = self._places[partition] = _Place(self._stamp, hub, partition)
         place.enter(event)
         try:
             body = self._text(event)
@@ -211,7 +215,12 @@ class Decoder:
         try:
             if self._id_in_body:
                 document_id = document.get("id", MISSING)
-                if type(document_id) is not str or not 0 < len(document_id) < 256 or BAD_ID(document_id):
+                if (
+                    type(document_id) is not str
+                    or not 0 < len(document_id) < 256
+                    or document_id[-1] == " "
+                    or BAD_IN_ID(document_id)
+                ):
                     document_id = check_id(document_id, "/id")
             else:
                 document_id = self._other_id(document, place, index)
@@ -221,14 +230,9 @@ class Decoder:
                 stamp = Stamp(place.incarnation, place.partition, place.sequence, index, place.enqueued)
             if self._delete is not None and _is_true(value_at(document, self._delete)):
                 return Record(Operation.DELETE, index, document_id, key, effective, b"", stamp)
-            if self._plain and self._options.stamp not in document and text[-1] == _CLOSING_BRACE:  # nearly always
-                body = b'%b%b%d,"index":%d,"enqueued":%d}}' % (
-                    text[:-1],
-                    place.prefix,
-                    place.sequence,
-                    index,
-                    place.enqueued,
-                )
+            # Nearly always:
+            if self._plain and not index and self._stamp not in document and text[-1] == _CLOSING_BRACE:
+                body = b"%b%b%d%b" % (text[:-1], place.prefix, place.sequence, place.end)
             else:
                 body = self._stamped(document, document_id, text, index, place)
             if len(body) > MAX_DOCUMENT_BYTES:
@@ -248,9 +252,9 @@ class Decoder:
     def _stamped(self, document: dict[str, Any], document_id: str, text: bytes, index: int, place: _Place) -> bytes:
         # The key is in the document, so it is never empty and a comma is always right.
         own_id = b"" if self._id_in_body or document.get("id") == document_id else b',"id":' + orjson.dumps(document_id)
-        foreign = [name for name in (self._options.stamp, "id" if own_id else "") if name and name in document]
+        foreign = [name for name in (self._stamp, "id" if own_id else "") if name and name in document]
         text = json_text.without(text, foreign) if foreign else text.strip()
-        if not self._options.stamp:
+        if not self._stamp:
             return text[:-1] + own_id + b"}" if own_id else text
         stamp = b'%b%b%d,"index":%d,"enqueued":%d}}' % (own_id, place.prefix, place.sequence, index, place.enqueued)
         return text[:-1] + stamp

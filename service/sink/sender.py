@@ -146,13 +146,15 @@ class Sender:
             await budget.pay(expected)
             paid = expected
             entries = self._sendable(batch)
-            results = await self._request(lane, entries) if entries else None
-            charge, charged = _charge(results or ())
+            results, refused = await self._request(lane, entries) if entries else ((), None)
+            charge, charged = _charge(results)
             # First what it cost, then what it says: a refusal is judged by what was accepted before it.
             lane.pace.settle(expected, charge, charged)
             budget.settle(paid, charge)
             self._counts.ru += charge
-            if results is not None:
+            if refused is not None:
+                await self._refused(lane, entries, refused)
+            elif entries:
                 self._answered(lane, entries, results)
         finally:
             lane.in_flight -= 1
@@ -182,13 +184,13 @@ class Sender:
             entries.append(entry)
         return entries
 
-    async def _request(self, lane: Lane, entries: list[Entry]) -> Sequence[Result] | None:
-        """The answers; None if the request failed as a whole, which is then dealt with."""
+    async def _request(self, lane: Lane, entries: list[Entry]) -> tuple[Sequence[Result], Refused | None]:
+        """An answer for each, or why the request failed as a whole."""
         self._counts.requests += 1
         try:
             async with asyncio.timeout(self._options.request_timeout_seconds):
                 if not self.bulk and len(entries) == 1:
-                    return [await self._container.send_single(single(entries[0]))]
+                    return [await self._container.send_single(single(entries[0]))], None
                 minimal = self._guard is None or all(entry.step is not Step.READ for entry in entries)
                 with _tracer.start_as_current_span("bulk", kind=trace.SpanKind.CLIENT) as span:
                     if span.is_recording():
@@ -196,16 +198,12 @@ class Sender:
                         span.set_attribute("db.operation.batch.size", len(entries))
                     results = await self._container.send_bulk(lane.range_id, bulk_payload(entries), minimal=minimal)
         except TimeoutError:
-            await self._refused(lane, entries, Refused("no answer in time"))
-            return None
+            return (), Refused("no answer in time")
         except Refused as refused:
-            await self._refused(lane, entries, refused)
-            return None
+            return (), refused
         if len(results) != len(entries):
-            short = Refused(f"{len(results)} answers for {len(entries)} operations", 200)
-            await self._refused(lane, entries, short)
-            return None
-        return results
+            return (), Refused(f"{len(results)} answers for {len(entries)} operations", 200)
+        return results, None
 
     # Answers to single operations.
 
@@ -309,8 +307,8 @@ class Sender:
     def _throttled(self, lane: Lane, entries: list[Entry], wait: float | None) -> None:
         now = self._loop.time()
         self._counts.retried[429] += len(entries)
-        wait = (self._options.retry_wait_seconds if wait is None else wait) * self._jitter()
-        lane.not_before = max(lane.not_before, now + wait)
+        wait = self._options.retry_wait_seconds if wait is None else wait
+        lane.not_before = max(lane.not_before, now + wait * self._jitter())
         if len(entries) + len(lane.ready) >= _PRESSING:
             lane.pace.refused(now, wait)
             lane.concurrency.refused(now)

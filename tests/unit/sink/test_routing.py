@@ -11,7 +11,6 @@ from service.sink.routing import (
     RangeMap,
     effective_key,
     split_path,
-    string_effective_key,
 )
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=300)
@@ -27,11 +26,6 @@ def sdk_key(values: list, kind: str, version: int = 2) -> bytes:
 @given(values)
 def test_version_2_equals_the_sdk(value):
     assert effective_key(KeyKind.V2, [value]) == int.from_bytes(sdk_key([value], "Hash"), "big")
-
-
-@given(text)
-def test_the_short_way_for_strings_is_the_same(value):
-    assert string_effective_key(value) == effective_key(KeyKind.V2, [value])
 
 
 @given(values)
