@@ -18,12 +18,14 @@ from service.local.cosmos.item_rules import BAD_ID, LOGICAL_PARTITION_BYTES, MAX
 from service.local.cosmos.journal import Journal
 from service.local.cosmos.ranges import Range
 from service.local.cosmos.system_properties import NAMES, etag
-from service.local.cosmos.throughput import write_charge
+from service.local.cosmos.throughput import write_cents
 from service.local.cosmos.write_log import Entry
 
 MAX_PLAIN_ID_CHARS: Final = 255
 MAX_PLAIN_BYTES: Final = MAX_ITEM_BYTES // 2
 NOT_PLAIN: Final = NAMES | {"ttl"}
+CREATED: Final = '{"statusCode":201,"requestCharge":'
+REPLACED: Final = '{"statusCode":200,"requestCharge":'
 
 
 def takes_plain_upserts(container: Container, place: Range) -> bool:
@@ -45,14 +47,16 @@ def takes_plain_upserts(container: Container, place: Range) -> bool:
 def plain_upserts(container: Container, place: Range, entries: Iterable[dict[str, Any]], *, minimal: bool) -> list[str]:
     """Store the documents of the first entries, as far as they are plain; the answer to each, as JSON."""
     keys, parse, path = container.rules.keys.cache, container.rules.keys.parse, container.rules.keys.only
-    store, system, low, high = container.store, container.system, place.low, place.high
+    store, system, low, high, range_id = container.store, container.system, place.low, place.high, place.id
+    size = system.size
     documents, numbers, version, lsn = store.for_writing(), store.numbers, store.etags, store.lsn
     now = int(container.now())
-    mark = etag(0, now)[9:-1]
+    tail = etag(0, now)[9:-1] + ('\\""' if minimal else '\\"","resourceBody":')
+    charges: dict[int, str] = {}
     new, dumps, bad_id, plain = tuple.__new__, orjson.dumps, BAD_ID.search, NOT_PLAIN.isdisjoint
     answers: list[str] = []
     writes: list[Entry] = []
-    spent = 0.0
+    spent_cents = 0
     for entry in entries:
         try:
             if len(entry) != 3 or entry["operationType"] != "Upsert":
@@ -81,21 +85,22 @@ def plain_upserts(container: Container, place: Range, entries: Iterable[dict[str
         old = documents.pop(name, None)
         if old is None:
             number = numbers = numbers + 1
-            status = 201
+            status, head = 201, CREATED
         else:
             number = old.number
-            status = 200
+            status, head = 200, REPLACED
         version += 1
         lsn += 1
         # As Document(..) does it, in half the time.
         document = new(Document, (document_id, key, text, number, version, lsn, now, NEVER, (), system))
         documents[name] = document
-        writes.append(("Upsert", document_id, key.text, status, 0, lsn, place.id, None))
-        charge = write_charge(len(text) + system.size, values)
-        spent += charge
-        whole = "" if minimal else f',"resourceBody":{document.body.decode()}'
-        answers.append(f'{{"statusCode":{status},"requestCharge":{charge},"eTag":"\\"{version:08x}{mark}\\""{whole}}}')
+        writes.append(("Upsert", document_id, key.text, status, 0, lsn, range_id, None))
+        cents = write_cents(len(text) + size, values)
+        spent_cents += cents
+        charge = charges.get(cents) or charges.setdefault(cents, str(cents / 100))
+        whole = "" if minimal else document.body.decode()
+        answers.append(f'{head}{charge},"eTag":"\\"{version:08x}{tail}{whole}}}')
     store.numbers, store.etags, store.lsn = numbers, version, lsn
-    place.budget.total += spent
+    place.budget.total += spent_cents / 100
     container.write_log.extend(writes)
     return answers

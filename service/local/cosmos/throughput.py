@@ -21,8 +21,12 @@ WINDOW_SECONDS: Final = 1.0
 
 def write_charge(size_bytes: int, indexed_paths: int) -> float:
     """What a create, upsert, replace, patch or delete of a document costs: about 6 for 1 KB and one indexed path."""
-    # In hundredths: a quotient prints as short as it is, and rounding takes longer.
-    return (WRITE_BASE_CENTS + WRITE_CENTS_PER_KB * size_bytes // 1024 + CENTS_PER_INDEXED_PATH * indexed_paths) / 100
+    return write_cents(size_bytes, indexed_paths) / 100
+
+
+def write_cents(size_bytes: int, indexed_paths: int) -> int:
+    """The same in hundredths: a quotient prints as short as it is, and rounding takes longer."""
+    return WRITE_BASE_CENTS + WRITE_CENTS_PER_KB * size_bytes // 1024 + CENTS_PER_INDEXED_PATH * indexed_paths
 
 
 def read_charge(size_bytes: int) -> float:
