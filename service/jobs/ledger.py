@@ -165,12 +165,18 @@ class Allowance:
         page = await blob.change(lambda page: page.lease(amount, ledger.rate, now)[0])
         start = page.lease(amount, ledger.rate, now)[1]
         self._leased += amount
-        await self._sleep_until(max(start, page.held_until))
+        await self._sleep_until(start)
+        if page.held_until > self._now():
+            await self._until_released(blob)
 
     async def _look(self, blob: LedgerBlob) -> None:
         if self._now() - self._looked < _LOOK_SECONDS:
             return
         self._looked = self._now()
+        await self._until_released(blob)
+
+    async def _until_released(self, blob: LedgerBlob) -> None:
+        """A hold may be made longer while it stands."""
         while (page := (await blob.read())[0]).held_until > self._now():
             await self._sleep_until(min(page.held_until, self._now() + _LOOK_SECONDS))
 

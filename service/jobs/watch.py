@@ -41,12 +41,10 @@ class Rising:
 class Watch:
     """Looks at the live consumer every few seconds from a thread of the driver's."""
 
-    def __init__(
-        self, settings: Settings, ledger: Ledger | None, *, enabled: bool, look_seconds: float = LOOK_SECONDS
-    ) -> None:
+    def __init__(self, settings: Settings, ledger: Ledger | None, *, enabled: bool) -> None:
         self._settings = settings
         self._ledger = ledger
-        self._look_seconds = look_seconds
+        self._look_seconds = LOOK_SECONDS
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True) if enabled and ledger is not None else None
         self.held_seconds = 0.0
@@ -66,12 +64,15 @@ class Watch:
     def _run(self) -> None:
         rising = Rising()
         while not self._stop.wait(self._look_seconds):
+            began = time.monotonic()
             try:
                 lag = live.look(self._settings).lag
                 if rising.note(lag):
                     log.warning("the live consumer falls behind; the job waits", lag=lag)
-                    asyncio.run(self._hold(time.time() + 2 * self._look_seconds))
-                    self.held_seconds += self._look_seconds
+                    # Until well after the next look, which may take as long as this one did.
+                    took = time.monotonic() - began
+                    asyncio.run(self._hold(time.time() + 2 * (self._look_seconds + took)))
+                    self.held_seconds += self._look_seconds + took
             except SluiceError as fault:  # it is looked at again soon; the guard keeps the job harmless meanwhile
                 log.warning("the live consumer cannot be seen", fault=str(fault))
 

@@ -26,6 +26,7 @@ from service.jobs.records import Decoding
 from service.jobs.unstamped import Watched
 from service.sink.cosmos import CosmosContainer
 from service.sink.dead_letters import BlobDeadLetters
+from service.sink.options import SinkOptions
 from service.sink.outcome import Outcome
 from service.sink.record import Record
 from service.sink.sink import Sink, open_sink
@@ -67,6 +68,12 @@ def write(records: DataFrame, writing: Writing) -> DataFrame:
                 loop.run(task.close())
 
     return records.mapInArrow(write_batches, OUTCOMES)
+
+
+def job_options(given: SinkOptions) -> SinkOptions:
+    """The service's own, but always guarded; what it may spend, the ledger says."""
+    batch = replace(given.batch, wait_seconds=_BATCH_WAIT_SECONDS)
+    return replace(given, batch=batch, guarded=True, leave_unstamped=True, ru_limit=0.0)
 
 
 class _Loop:
@@ -205,11 +212,9 @@ class _WriteTask:
         self._parts.push_async_callback(container.close)
         letters = await self._parts.enter_async_context(options.dead_letters(settings, identity))
         self._watched = Watched(container, self._writing.decoding.definition, settings.document_stamp)
-        given = options.sink(settings)
-        batch = replace(given.batch, wait_seconds=_BATCH_WAIT_SECONDS)
-        wanted = replace(given, batch=batch, guarded=True, leave_unstamped=True, ru_limit=0.0)
         if self._writing.ledger is not None:
             self._allowance = await open_ledger(self._writing.ledger, settings, self._parts)
+        wanted = job_options(options.sink(settings))
         sink = self._sink = await open_sink(self._watched, BlobDeadLetters(letters), wanted)
         self._running = asyncio.create_task(sink.run())
         self._sound_at = asyncio.get_running_loop().time()

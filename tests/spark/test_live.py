@@ -3,9 +3,11 @@
 import json
 import random
 import threading
+import time
 
-from service.jobs import commands
+from service.jobs import commands, watch
 from service.jobs.judge import State
+from service.jobs.options import BudgetOptions
 from service.sink.stamp import Stamp, compare
 from tests.support.stack import Process, until
 
@@ -50,8 +52,78 @@ def test_history_below_the_checkpoint_is_loaded_while_the_consumer_runs(spark, w
     assert states[State.DELETED.value] > 50
 
 
+def test_a_job_waits_while_the_consumer_falls_behind(spark, world, monkeypatch):
+    """More comes in than the consumer may write: its lag rises, and nothing of the history is written until it does
+    not any more.
+    """
+    monkeypatch.setattr(watch, "LOOK_SECONDS", 0.5)
+    world.fill(4000)
+    start = {partition.id: {"sequence": partition.log.end} for partition in world.hub.partitions}
+    world.capture()
+    env_file = world.env_file(EVENTHUB_START=json.dumps(start), CHECKPOINT_INTERVAL="200ms", EVENTHUB_RATELIMIT="1")
+    settings = world.settings()
+    with Process("run", "--env-file", str(env_file), folder=world.folder) as consumer:
+        until(lambda: checkpoint(world) >= 0, 90, "first checkpoints", process=consumer, every=0.3)
+        flood = Flood(world)
+        with flood:
+            options = world.backfill(budget=BudgetOptions(records_per_second=400), run_id="polite")
+            assert commands.backfill(options, settings) == 0
+        assert consumer.stop() == 0
+    summary = world.summary("backfill")
+    assert summary["complete"]
+    assert summary["records"]["committed"] == 4000
+    assert summary["held_seconds"] >= 1
+    assert flood.held, "the job was not held back in time"
+    early, late = flood.held
+    # Both tasks may spend what they had leased (half a second's worth each) and send what was on its way; without the
+    # hold it would be 2000.
+    assert late - early <= 600, "history was written while the job was held back"
+    assert late < 4000
+
+
+class Flood(threading.Thread):
+    """Sends 100 events a second, from when the job writes until it has been held back for a while."""
+
+    def __init__(self, world):
+        super().__init__()
+        self._world = world
+        self._stop_now = threading.Event()
+        self.held: tuple[int, int] | None = None
+        """How much of the history was written when the job was first held back, and five seconds later."""
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self._stop_now.set()
+        self.join()
+
+    def run(self):
+        number, since, early = 0, None, 0
+        while not self._written() and not self._stop_now.wait(0.1):
+            pass
+        while not self._stop_now.wait(0.1):
+            self._world.send(*({"id": f"live-{number + n}", "key": "k", "n": 0} for n in range(10)))
+            number += 10
+            if since is None:
+                since, early = (time.monotonic(), self._written()) if self._is_held() else (None, 0)
+            elif time.monotonic() > since + 5:
+                self.held = early, self._written()
+                return
+
+    def _is_held(self):
+        blob = self._world.blobs(f"{self._world.name}-jobs").get_blob_client("ledgers/polite.json")
+        return blob.exists() and json.loads(blob.download_blob().readall())["held_until"] > time.time()
+
+    def _written(self):
+        return sum(name.startswith("d") for name in self._world.found())
+
+
 def test_a_newer_document_is_never_overwritten(spark, world):
-    """A writer with later stamps works on the same documents all the time; no document ever goes back."""
+    """A writer with later stamps works on the same documents all the time; no document ever goes back. (Over many
+    seeds and all kinds of trouble: unit/jobs/test_never_older.py.)
+    """
     world.fill(2000, documents=100)
     world.capture()
     world.stack.call(lambda: setattr(world.container.write_log, "keep_bodies", True))

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from service.jobs.ledger import Allowance, Ledger, LedgerBlob, Page
 from service.jobs.watch import Rising
 from service.source.connect import connect_blobs
+from tests.simulation.loop import simulate
 
 
 @given(st.lists(st.tuples(st.floats(0, 2), st.floats(1, 500)), min_size=1, max_size=60), st.floats(10, 5000))
@@ -80,3 +81,46 @@ def test_lag_that_rises_three_times_in_a_row_is_falling_behind():
         *(False, False, False),
         True,
     ]
+
+
+class MemoryLedger(LedgerBlob):
+    """The ledger without a blob."""
+
+    def __init__(self):
+        self.page = Page()
+
+    async def read(self):
+        return self.page, None
+
+    async def change(self, change):
+        before, self.page = self.page, change(self.page)
+        return before
+
+
+@pytest.mark.parametrize("rate", [0.0, 100.0])
+def test_a_hold_that_is_made_longer_while_tasks_wait_holds_them_all_the_time(rate):
+    async def main():
+        loop = asyncio.get_running_loop()
+        blob = MemoryLedger()
+        allowance = Allowance(blob, Ledger("c", "l", "records", rate), loop.time)
+        taken = []
+
+        async def task():
+            while loop.time() < 1_060:
+                await allowance.take(10, 0, 0.0)
+                taken.append(loop.time())
+                await asyncio.sleep(0.1)
+
+        async def watch():
+            await asyncio.sleep(10)
+            for _ in range(6):  # as the job's watch does: each hold is longer than the time to the next
+                await blob.change(lambda page: page.hold(loop.time() + 10))
+                await asyncio.sleep(5)
+
+        await asyncio.gather(task(), watch())
+        # What was leased before the hold may still be spent, and without a rate it is looked for once a second.
+        assert not [at for at in taken if 1_011.1 < at < 1_045]
+        assert [at for at in taken if at < 1_010]
+        assert [at for at in taken if at > 1_045]
+
+    simulate(main, 1)
