@@ -28,6 +28,12 @@ RUN python -m venv --clear /opt/sluice/venv \
     && /opt/sluice/venv/bin/pip install --no-index --find-links /wheels "sluice[azure-monitor,spark]" \
     && /opt/sluice/venv/bin/pip uninstall --yes pip setuptools
 
+# Jars beyond PySpark's own: deploy/spark/pom.xml says which, and why.
+FROM ${PYTHON_IMAGE} AS spark-jars
+RUN apt-get update && apt-get install --yes --no-install-recommends maven
+COPY deploy/spark/pom.xml ./
+RUN mvn --batch-mode --quiet dependency:copy-dependencies -DoutputDirectory=/jars
+
 # ---- What both images share.
 FROM ${PYTHON_IMAGE} AS base
 ARG VERSION=0.1.0
@@ -54,6 +60,7 @@ RUN apt-get update \
     && apt-get install --yes --no-install-recommends openjdk-17-jre-headless \
     && rm -rf /var/lib/apt/lists/*
 COPY --from=spark-packages /opt/sluice/venv /opt/sluice/venv
+COPY --from=spark-jars /jars /opt/sluice/venv/lib/python3.11/site-packages/pyspark/jars
 COPY deploy/spark/job.py deploy/spark/main.py /opt/sluice/
 ENV JAVA_HOME=/usr/lib/jvm/default-java \
     PYSPARK_PYTHON=/opt/sluice/venv/bin/python

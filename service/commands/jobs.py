@@ -56,6 +56,7 @@ Until = Annotated[str, typer.Option(help="ISO time: leave out what was enqueued 
 Incarnation = Annotated[int, typer.Option(help="Life of the hub: its created_at in ms. 0 = ask the hub.")]
 Group = Annotated[str, typer.Option("--consumer-group", help="Hub: a group of its own to read with.")]
 FirstSequence = Annotated[int, typer.Option(min=0, help="Hub: first sequence of each partition that is read.")]
+LastSequence = Annotated[int, typer.Option(min=-1, help="Hub: the last one; -1 = as far as --up-to goes.")]
 AvroReader = Annotated[Reader, typer.Option("--reader", help="Capture: Spark's own Avro reader or fastavro.")]
 Strict = Annotated[bool, typer.Option("--strict", help="An empty or unreadable file ends the job at its start.")]
 Bound = Annotated[UpTo, typer.Option("--up-to", help="To the live consumer's checkpoints, or to the end.")]
@@ -77,6 +78,7 @@ def backfill(
     incarnation: Incarnation = 0,
     consumer_group: Group = "",
     first_sequence: FirstSequence = 0,
+    last_sequence: LastSequence = -1,
     reader: AvroReader = Reader.AUTO,
     strict: Strict = False,
     up_to: Bound = UpTo.CHECKPOINT,
@@ -103,6 +105,7 @@ def backfill(
             incarnation,
             consumer_group,
             first_sequence,
+            last_sequence,
             reader.value,
             strict,
         ),
@@ -129,6 +132,7 @@ def reconcile(
     incarnation: Incarnation = 0,
     consumer_group: Group = "",
     first_sequence: FirstSequence = 0,
+    last_sequence: LastSequence = -1,
     reader: AvroReader = Reader.AUTO,
     strict: Strict = False,
     up_to: Bound = UpTo.CHECKPOINT,
@@ -149,6 +153,7 @@ def reconcile(
             incarnation,
             consumer_group,
             first_sequence,
+            last_sequence,
             reader.value,
             strict,
         ),

@@ -5,9 +5,9 @@ can be done again without harm, and a run that was interrupted goes on with the 
 """
 
 import time
-from contextlib import AbstractContextManager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 from pyspark.sql import DataFrame, Observation, SparkSession
@@ -33,6 +33,8 @@ from service.ops.progress import Progress
 from service.sink.record import Operation
 
 log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -74,7 +76,7 @@ class Backfill:
         self._spark = spark
         self._options = options
         self._settings = settings
-        self._tasks = parallelism(spark, options.engine)
+        self.tasks = parallelism(spark, options.engine)
         self._runs = Runs(settings)
         self._source = Source(spark, options.source, settings)
         self._decoding = decoding_of(settings, self._source)
@@ -109,25 +111,12 @@ class Backfill:
         engine = self._options.engine
         return self._source.plan(self._digest(), self._options.up_to, engine.window_bytes)
 
-    def reading(self, unit: Unit, plan: Plan) -> AbstractContextManager[DataFrame]:
-        """The unit's events."""
-        return self._source.reading(unit, plan.bounds)
+    def use(self, unit: Unit, plan: Plan, work: Callable[[DataFrame], T]) -> T:
+        """What `work` makes of the unit's events."""
+        return self._source.use(unit, plan.bounds, work)
 
     def _do(self, run: Run, unit: Unit, ledger: Ledger | None, result: BackfillResult) -> None:
-        observed = Observation()
-        with self._source.reading(unit, run.plan.bounds) as events:
-            chosen = (
-                events.transform(with_records, self._decoding, narrow=False)
-                .transform(_observe, observed)
-                .transform(_to_write)
-                .transform(latest, self._tasks)
-            )
-            if self._options.dry_run:
-                tally = added_up(chosen.transform(_as_if_written))
-            else:
-                writing = Writing(self._settings, self._decoding, ledger, self._options.budget.in_flight)
-                tally = added_up(chosen.transform(write, writing))
-        _account(tally, observed.get)
+        tally = self.use(unit, run.plan, lambda events: self._write(events, ledger))
         if tally.left_out:
             result.left_out.update(tally.left_out)
             return
@@ -136,9 +125,25 @@ class Backfill:
         if not self._options.dry_run:
             self._runs.mark(run, unit, tally)
 
+    def _write(self, events: DataFrame, ledger: Ledger | None) -> Tally:
+        observed = Observation()
+        chosen = (
+            events.transform(with_records, self._decoding, narrow=False)
+            .transform(_observe, observed)
+            .transform(_to_write)
+            .transform(latest, self.tasks)
+        )
+        if self._options.dry_run:
+            tally = added_up(chosen.transform(_as_if_written))
+        else:
+            writing = Writing(self._settings, self._decoding, ledger, self._options.budget.in_flight)
+            tally = added_up(chosen.transform(write, writing))
+        _account(tally, observed.get)
+        return tally
+
     def _close(self, plan: Plan, late: list[Unit], ledger: Ledger | None, result: BackfillResult) -> None:
         writing = Writing(self._settings, self._decoding, ledger, self._options.budget.in_flight)
-        closer = Closer(self._source, plan, self._decoding, writing, self._tasks)
+        closer = Closer(self._source, plan, self._decoding, writing, self.tasks)
         closing = closer.close(late, self._options.engine.window_bytes)
         result.deletes, result.unseen = closing.tally, closing.unseen
 

@@ -45,8 +45,7 @@ class Closer:
         if not self.decoding.documents.delete:
             return found
         for unit in late:
-            with self.source.reading(unit, self.plan.bounds) as events:
-                self._delete(events, found.tally)
+            found.tally.merge(self.source.use(unit, self.plan.bounds, self._delete))
         if self.plan.bounds:
             self._beyond(found, window_bytes)
         return found
@@ -59,22 +58,28 @@ class Closer:
             return
         seen: dict[str, int] = {}
         for unit in self.source.beyond(self.plan, window_bytes).units:
-            with self.source.reading(unit, beyond) as events:
-                later = events.transform(_after, bounds).persist()
-                ends = later.groupBy("partition").agg(F.max("sequence").alias("last")).collect()
-                seen.update({row["partition"]: max(row["last"], seen.get(row["partition"], -1)) for row in ends})
-                self._delete(later, found.tally)
-                later.unpersist()
+            ends, tally = self.source.use(unit, beyond, self._delete_later)
+            seen.update({name: max(last, seen.get(name, -1)) for name, last in ends.items()})
+            found.tally.merge(tally)
         left = {name: last - seen.get(name, bounds.get(name, -1)) for name, last in beyond.items()}
         found.unseen = {name: count for name, count in left.items() if count}
 
-    def _delete(self, events: DataFrame, tally: Tally) -> None:
+    def _delete_later(self, events: DataFrame) -> tuple[dict[str, int], Tally]:
+        """The last sequence of each partition, and what became of the deletes beyond the bounds."""
+        later = events.transform(_after, self.plan.bounds).persist()
+        try:
+            ends = later.groupBy("partition").agg(F.max("sequence").alias("last")).collect()
+            return {row["partition"]: row["last"] for row in ends}, self._delete(later)
+        finally:
+            later.unpersist()
+
+    def _delete(self, events: DataFrame) -> Tally:
         deletes = (
             events.transform(with_records, self.decoding, narrow=False)
             .where(F.col("operation") == Operation.DELETE.value)
             .transform(latest, self.tasks)
         )
-        tally.merge(added_up(deletes.transform(write, self.writing)))
+        return added_up(deletes.transform(write, self.writing))
 
 
 def _after(events: DataFrame, bounds: Mapping[str, int]) -> DataFrame:

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import orjson
 import structlog
-from pyspark.errors import PySparkException
 
 from service.config import Settings
 from service.errors import Fatal
@@ -23,7 +22,7 @@ from service.jobs.reconcile import Reconcile, ReconcileResult
 from service.jobs.reconcile import summary as reconcile_summary
 from service.jobs.repair import Repair, RepairResult
 from service.jobs.session import session
-from service.jobs.task_faults import fault_of
+from service.jobs.task_faults import SPARK_FAULTS, fault_of
 
 log = structlog.get_logger(__name__)
 
@@ -91,7 +90,7 @@ class _translated:  # noqa: N801 - reads as a word of the `with` statement
         return
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, PySparkException):
+        if isinstance(error, SPARK_FAULTS):
             raise fault_of(error) from error
 
 

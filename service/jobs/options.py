@@ -27,6 +27,8 @@ class SourceOptions:
     """Hub: the group to read with; never that of the live consumer."""
     first_sequence: int = 0
     """Hub: the first sequence of each partition that is read."""
+    last_sequence: int = -1
+    """Hub: the last one; -1: as far as `up_to` goes."""
     reader: Literal["auto", "jvm", "python"] = "auto"
     """Capture: by Spark's own Avro reader or by fastavro. `auto`: the first that this Spark can do."""
     strict: bool = False

@@ -19,7 +19,7 @@ from service.jobs.events import FAULT
 from service.jobs.judge import Seen, State
 from service.jobs.options import ReconcileOptions
 from service.jobs.plan import Plan
-from service.jobs.records import Decoding, with_records
+from service.jobs.records import NARROW, Decoding, with_records
 from service.jobs.session import parallelism
 from service.jobs.source import Source, iso_ms
 from service.jobs.sources.letters import LetterFiles, letter_keys, list_letters
@@ -130,19 +130,24 @@ class Reconcile:
         frames = []
         with Progress("units read", len(plan.units)) as progress:
             for unit in plan.units:
-                with self._source.reading(unit, plan.bounds) as events:
-                    frame = self._keep(events.transform(with_records, self._decoding, narrow=True))
-                    faults = frame.where(F.col("operation") == FAULT).select("id", "reason").collect()
-                    result.left_out.update({row["id"]: row["reason"] for row in faults})
+                frame, faults = self._source.use(unit, plan.bounds, self._decode)
+                result.left_out.update(faults)
                 frames.append(frame)
                 progress.advance(1)
         place = ["incarnation", "partition", "sequence", "index"]
-        everything = reduce(DataFrame.unionByName, frames).where(F.col("operation") != FAULT)
+        none = self._spark.createDataFrame([], NARROW)  # as when there is no dead letter to be read
+        everything = reduce(DataFrame.unionByName, frames, none).where(F.col("operation") != FAULT)
         once = everything.dropDuplicates(place)
         if not letters.parts:
             return self._keep(once.withColumn("letter", F.lit(False)))
         dead = letter_keys(self._spark, self._letter_store(), letters).withColumn("letter", F.lit(True))
         return self._keep(once.join(F.broadcast(dead), place, "left").fillna(False, ["letter"]))
+
+    def _decode(self, events: DataFrame) -> tuple[DataFrame, dict[str, str]]:
+        """The unit's records, read once and kept, and the files that were left out."""
+        frame = self._keep(events.transform(with_records, self._decoding, narrow=True))
+        faults = frame.where(F.col("operation") == FAULT).select("id", "reason").collect()
+        return frame, {row["id"]: row["reason"] for row in faults}
 
     def _letter_store(self) -> Store:
         return open_store(f"blob://{self._settings.dead_letters_in}", self._settings)

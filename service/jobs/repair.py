@@ -98,28 +98,35 @@ class Repair:
         plan = self._source.plan("", self._up_to, self._options.engine.window_bytes)
         found: Counter[str] = Counter()
         for unit in plan.units:
-            with self._source.reading(unit, plan.bounds) as events:
-                # Only the events that are needed are decoded.
-                place = ["incarnation", "partition", "sequence"]
-                needed = events.join(mended.select(*place).distinct(), place, "left_semi")
-                records = needed.transform(with_records, self._decoding, narrow=False)
-                chosen = records.join(mended, [*place, "index"]).dropDuplicates([*place, "index"]).persist()
-                found.update({row["state"]: row["count"] for row in chosen.groupBy("state").count().collect()})
-                if self._options.write:
-                    self._write(chosen, result.tally)
-                chosen.unpersist()
+            counted, tally = self._source.use(unit, plan.bounds, lambda events: self._mend(events, mended))
+            found.update(counted)
+            result.tally.merge(tally)
         result.found = dict(found)
         return result
 
-    def _write(self, chosen: DataFrame, tally: Tally) -> None:
+    def _mend(self, events: DataFrame, mended: DataFrame) -> tuple[dict[str, int], Tally]:
+        """How many of the wanted events are among these, by state; and what became of them."""
+        # Only the events that are needed are decoded.
+        place = ["incarnation", "partition", "sequence"]
+        needed = events.join(mended.select(*place).distinct(), place, "left_semi")
+        records = needed.transform(with_records, self._decoding, narrow=False)
+        chosen = records.join(mended, [*place, "index"]).dropDuplicates([*place, "index"]).persist()
+        try:
+            counted = {row["state"]: row["count"] for row in chosen.groupBy("state").count().collect()}
+            return counted, self._write(chosen) if self._options.write else Tally()
+        finally:
+            chosen.unpersist()
+
+    def _write(self, chosen: DataFrame) -> Tally:
         tasks = parallelism(self._spark, self._options.engine)
         ledger = self._ledger()
         spread = chosen.repartition(tasks, "key", "id")
         writing = Writing(self._settings, self._decoding, ledger, self._options.budget.in_flight)
         guarded = spread.where(F.col("state") != State.DIFFERENT.value).select(*WIDE.fieldNames())
-        tally.merge(added_up(guarded.transform(write, writing)))
+        tally = added_up(guarded.transform(write, writing))
         different = spread.where(F.col("state") == State.DIFFERENT.value).select(*WIDE.fieldNames(), "etag")
         tally.merge(added_up(different.transform(_replace, writing)))
+        return tally
 
     def _ledger(self) -> Ledger | None:
         budget = self._options.budget

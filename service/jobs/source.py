@@ -1,28 +1,38 @@
 """A job's source: planned once by the driver, then read unit by unit."""
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol, TypeVar
 
+import structlog
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documentation has it
 
 from service.config import Settings
 from service.errors import SetupFault
+from service.jobs import hadoop_azure
 from service.jobs import live as live_consumer
 from service.jobs.events import FAULT
 from service.jobs.faults import BadInput
 from service.jobs.live import Live
 from service.jobs.options import SourceOptions
 from service.jobs.plan import FilePart, Plan, Unit, pack_files, pack_ranges
+from service.jobs.session import is_local
 from service.jobs.sources import capture, files, hub, letters
 from service.jobs.sources.by_file import Faulty, ReadFile, events_by_file
 from service.jobs.sources.capture_names import NameFormat
-from service.jobs.storage import Store, open_store
+from service.jobs.storage import Blobs, Store, open_store
+from service.jobs.task_faults import SPARK_FAULTS
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+_UNREADABLE: Final = "FAILED_READ_FILE"
+"""Spark's own word for a file that its reader failed on (4.0 and newer)."""
 
 
 class Reader(Protocol):
@@ -71,11 +81,14 @@ class Source:
         """List the source. Raises BadInput where there is nothing to read, or with `strict` anything is wrong."""
         bounds = self._bounds(up_to)
         empty: tuple[str, ...] = ()
+        idle: set[str] = set()
         match self._options.source:
             case "capture":
                 found = self._captured()
-                empty, units = found.empty, pack_files(found.parts, window_bytes)
-                self._look_over(found.parts)
+                idle = self._look_over(found.parts)
+                # Where nothing ever came there is still a unit, so that a job has something to be done with.
+                busy = [part for part in found.parts if part.name not in idle] or found.parts
+                empty, units = found.empty, pack_files(busy, window_bytes)
             case "files":
                 parts, empty = files.list_files(self._store())
                 units = pack_files(parts, window_bytes)
@@ -84,12 +97,13 @@ class Source:
             case "hub":
                 if self.live is None:
                     raise BadInput("the hub cannot be reached, so its range cannot be read")
-                units = pack_ranges(hub.ranges_of(self.live, self._options.first_sequence, bounds), window_bytes)
+                first, last = self._options.first_sequence, self._options.last_sequence
+                units = pack_ranges(hub.ranges_of(self.live, bounds, first, last), window_bytes)
         if self._options.strict:
             self._be_strict(empty)
         if not units and self._options.source != "deadletters":
             raise BadInput(f"there is nothing to read: {self.text()} holds no events of the time and range asked for.")
-        return Plan(digest, units, bounds, self.incarnation, empty)
+        return Plan(digest, units, bounds, self.incarnation, (*empty, *sorted(idle)))
 
     def newest(self) -> dict[str, int]:
         """By partition: the last sequence that the hub has now; empty where it cannot be asked."""
@@ -107,7 +121,7 @@ class Source:
                 units = pack_files([part for part in self._captured().parts if part.name not in done], window_bytes)
             case "hub":
                 live = live_consumer.look(self._settings)
-                ranges = hub.ranges_of(live, 0, {})
+                ranges = hub.ranges_of(live, {})
                 after = [
                     replace(part, first=max(part.first, plan.bounds.get(part.partition, -1) + 1)) for part in ranges
                 ]
@@ -116,11 +130,25 @@ class Source:
                 units = ()
         return replace(plan, units=units)
 
+    def use(self, unit: Unit, bounds: Mapping[str, int], work: Callable[[DataFrame], T]) -> T:
+        """What `work` makes of the unit's events. Where Spark's own reader fails on a file it is done again with the
+        one that leaves such files out; so nothing may depend on how often it is done.
+        """
+        try:
+            with self._reading(unit, bounds, self._read_by(unit)) as events:
+                return work(events)
+        except SPARK_FAULTS as fault:
+            if self._options.source != "capture" or _UNREADABLE not in str(fault):
+                raise
+            log.warning("a file is damaged; the unit is read again, file by file", unit=unit.name)
+        with self._reading(unit, bounds, self._capture_reader(None)) as events:
+            return work(events)
+
     @contextmanager
-    def reading(self, unit: Unit, bounds: Mapping[str, int]) -> Iterator[DataFrame]:
+    def _reading(self, unit: Unit, bounds: Mapping[str, int], reader: Reader) -> Iterator[DataFrame]:
         """The unit's events up to the bounds. What was brought to this disk for it goes at the end."""
         with tempfile.TemporaryDirectory(prefix="sluice-") as folder:
-            events = self._read_by().read(self._spark, unit, Path(folder))
+            events = reader.read(self._spark, unit, Path(folder))
             yield events.transform(self._window.keep).transform(self._within, bounds)
 
     def text(self) -> str:
@@ -129,22 +157,15 @@ class Source:
             return f"hub {self._settings.eventhub_name}"
         return f"{self._options.source} {self._path()}"
 
-    def _read_by(self) -> Reader:
+    def _read_by(self, unit: Unit) -> Reader:
         if self._reader is None:
-            self._reader = self._choose_reader()
+            self._reader = self._choose_reader(unit)
         return self._reader
 
-    def _choose_reader(self) -> Reader:
+    def _choose_reader(self, unit: Unit) -> Reader:
         match self._options.source:
             case "capture":
-                jvm = None if self._options.reader == "python" else capture.probe(self._spark)
-                if jvm is None and self._options.reader == "jvm":
-                    raise BadInput(
-                        "--reader jvm: this Spark has no Avro reader. Add the package spark-avro, or use python."
-                    )
-                return capture.CaptureReader(
-                    self._store(), NameFormat(self._options.path_format), self.incarnation, jvm
-                )
+                return self._choose_avro_reader(unit)
             case "hub":
                 group = live_consumer.own_group(self._settings, self._options.consumer_group)
                 return _Ranges(hub.HubReader(self._settings, group, self.incarnation))
@@ -152,6 +173,30 @@ class Source:
                 return _ByFile(self._store(), self.incarnation, files.read_one)
             case "deadletters":
                 return _ByFile(self._store(), self.incarnation, letters.read_one)
+
+    def _choose_avro_reader(self, unit: Unit) -> Reader:
+        """The fastest that works here; tried with the first file that is to be read."""
+        if self._options.reader == "python":
+            return self._capture_reader(None)
+        store, jvm = self._store(), capture.probe(self._spark)
+        in_place = (
+            jvm is not None
+            and isinstance(store, Blobs)
+            and hadoop_azure.opens(self._spark, hadoop_azure.access_to(store), unit.files[0].name)
+        )
+        if isinstance(store, Blobs) and not in_place and not is_local(self._spark):
+            jvm = None  # the tasks of a cluster do not see the driver's disk
+        if jvm is None and self._options.reader == "jvm":
+            raise BadInput(
+                "--reader jvm: this Spark has no Avro reader (package spark-avro), or cannot open blobs (package"
+                " hadoop-azure, of Spark's Hadoop version). Add them, or use python."
+            )
+        log.info("capture is read", by="Spark" if jvm else "fastavro", blobs_in_place=in_place)
+        return self._capture_reader(jvm, in_place=in_place)
+
+    def _capture_reader(self, jvm: str | None, *, in_place: bool = False) -> capture.CaptureReader:
+        names = NameFormat(self._options.path_format)
+        return capture.CaptureReader(self._store(), names, self.incarnation, jvm, in_place)
 
     def _look(self) -> Live | None:
         """Hub and live consumer; None where the hub cannot be asked and need not be."""
@@ -192,15 +237,18 @@ class Source:
             until / 1000 if until is not None else None,
         )
 
-    def _look_over(self, parts: Sequence[FilePart]) -> None:
-        """The beginning of each file; with `strict` the whole of it. Raises BadInput where none can be read."""
+    def _look_over(self, parts: Sequence[FilePart]) -> set[str]:
+        """Both ends of each file; with `strict` the whole of it. Gives those that are sound and without events. Raises
+        BadInput where none can be read.
+        """
         store = self._store()
-        self._faulty = (
-            capture.bad_files(self._spark, store, parts) if self._options.strict else capture.bad_heads(store, parts)
-        )
+        self._faulty, idle = capture.look_at_ends(store, parts)
+        if self._options.strict and not self._faulty:
+            self._faulty = capture.bad_files(self._spark, store, parts)
         if parts and len(self._faulty) == len(parts):
             first = self._faulty[0]
             raise BadInput(f"none of the {len(parts)} files can be read; {first.name}: {first.why}.")
+        return set(idle)
 
     def _path(self) -> str:
         match self._options:

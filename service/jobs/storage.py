@@ -1,8 +1,10 @@
 """Files to read, in a folder or in blob storage: listed by the driver, opened by tasks."""
 
 import os
+import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,14 +12,22 @@ from typing import Any, Final, Protocol
 
 from azure.core.exceptions import AzureError, HttpResponseError, ResourceNotFoundError
 from azure.identity import DefaultAzureCredential
-from azure.storage.blob import ContainerClient
+from azure.storage.blob import ContainerClient, StorageErrorCode
 
 from service.config import Settings
 from service.jobs.faults import BadInput
+from service.options import ca_file
 from service.source.faults import of_storage
 
 BLOB_SCHEME: Final = "blob://"
 _HEAD_BYTES: Final = 64 * 1024
+_TAIL_BYTES: Final = 16
+_NO_SUCH_RANGE: Final = 416
+_LOOKS: Final = 8
+"""At a time: a client keeps ten connections."""
+_HADOOP: Final = re.compile(r"(?:abfs|wasb)s?://([^@/]+)@([^./]+)\.(?:dfs|blob)\.([^/]+)/*(.*)")
+"""As Hadoop writes it: abfss://container@account.dfs.core.windows.net/prefix."""
+_HTTPS: Final = re.compile(r"https://([^./]+)\.(?:dfs|blob)\.([^/]+)/([^/]+)/*(.*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +42,25 @@ class FileInfo:
     modified_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """The two ends of a file as it is now."""
+
+    head: bytes
+    """The first 64 KB."""
+    tail: bytes
+    """The last 16 bytes."""
+    size: int
+
+
 class Store(Protocol):
     """A place with files. Goes to tasks by pickling."""
 
     def list(self) -> list[FileInfo]:
         """All files, by name. Raises BadInput."""
 
-    def head(self, name: str) -> bytes:
-        """The first 64 KB."""
+    def ends(self, names: Sequence[str]) -> Sequence[Ends | BadInput]:
+        """Of each file how it begins and ends, or why that cannot be seen."""
 
     def fetch(self, name: str, to: Path) -> None:
         """Copy it to a local file."""
@@ -71,10 +92,21 @@ class Folder:
         modified = status.st_mtime_ns
         return FileInfo(str(path), status.st_size, str(modified), modified // 1_000_000)
 
-    def head(self, name: str) -> bytes:
-        """The first 64 KB."""
-        with _readable(name), Path(name).open("rb") as file:
-            return file.read(_HEAD_BYTES)
+    def ends(self, names: Sequence[str]) -> Sequence[Ends | BadInput]:
+        """Read from the files."""
+        return [self._ends(name) for name in names]
+
+    def _ends(self, name: str) -> Ends | BadInput:
+        try:
+            with _readable(name), Path(name).open("rb") as file:
+                head = file.read(_HEAD_BYTES)
+                size = file.seek(0, os.SEEK_END)
+                file.seek(max(0, size - _TAIL_BYTES))
+                return Ends(head, file.read(), size)
+        except BadInput as fault:
+            return fault
+        except OSError as fault:
+            return BadInput(f"{name} cannot be opened: {fault.strerror}")
 
     def fetch(self, name: str, to: Path) -> None:
         """A plain copy."""
@@ -115,10 +147,11 @@ class Blobs:
     prefix: str
     account_url: str = ""
     connection_string: str = field(default="", repr=False)
+    """Used where it is given, else the identity."""
 
     def list(self) -> list[FileInfo]:
         """One listing; what is no file (folders of hierarchical namespaces) is left out."""
-        with self._client() as client:
+        with self.client() as client:
             found = [
                 FileInfo(
                     str(blob.name), int(blob.size or 0), str(blob.etag), round(blob.last_modified.timestamp() * 1000)
@@ -128,19 +161,28 @@ class Blobs:
             ]
         return sorted(found, key=lambda file: file.name)
 
-    def head(self, name: str) -> bytes:
-        """The first 64 KB, by a range."""
-        with self._client() as client:
-            return (
-                client.download_blob(name, offset=0, length=_HEAD_BYTES).readall() if self._size(client, name) else b""
-            )
+    def ends(self, names: Sequence[str]) -> Sequence[Ends | BadInput]:
+        """By ranges, several at a time."""
+        with self.client() as client, ThreadPoolExecutor(_LOOKS) as pool:
+            return tuple(pool.map(lambda name: self._ends(client, name), names))
 
-    def _size(self, client: ContainerClient, name: str) -> int:
-        return int(client.get_blob_client(name).get_blob_properties().size or 0)
+    def _ends(self, client: ContainerClient, name: str) -> Ends | BadInput:
+        try:
+            found = client.download_blob(name, offset=0, length=_HEAD_BYTES)
+            # The first answer says how long the blob is.
+            head, size = found.readall(), int(str(found.properties.content_range).rpartition("/")[2])
+            if size <= len(head):
+                return Ends(head, head[-_TAIL_BYTES:], size)
+            tail = client.download_blob(name, offset=size - _TAIL_BYTES, length=_TAIL_BYTES).readall()
+            return Ends(head, tail, size)
+        except AzureError as fault:
+            if getattr(fault, "status_code", 0) == _NO_SUCH_RANGE:  # not even a first byte
+                return Ends(b"", b"", 0)
+            return self._fault(fault, client)
 
     def fetch(self, name: str, to: Path) -> None:
         """A download to a local file."""
-        with self._client() as client, to.open("wb") as file:
+        with self.client() as client, to.open("wb") as file:
             client.download_blob(name, max_concurrency=2).readinto(file)
 
     def local_path(self, name: str) -> str | None:  # noqa: ARG002 - a blob never is
@@ -149,12 +191,16 @@ class Blobs:
 
     def text(self) -> str:
         """For messages."""
-        return f"{BLOB_SCHEME}{self.container}/{self.prefix}".rstrip("/")
+        place = f"{self.container}/{self.prefix}".rstrip("/")
+        return f"{self.account_url}/{place}" if self.account_url else f"{BLOB_SCHEME}{place}"
 
     @contextmanager
-    def _client(self) -> Iterator[ContainerClient]:
+    def client(self) -> Iterator[ContainerClient]:
+        """The container. What goes wrong while it is used is raised as BadInput."""
         # Large ranges: each is a request, and Capture files are read whole.
         options: dict[str, Any] = {"max_single_get_size": 64 * 1024**2, "max_chunk_get_size": 16 * 1024**2}
+        if ca_file():
+            options["connection_verify"] = ca_file()
         if self.connection_string:
             client = ContainerClient.from_connection_string(self.connection_string, self.container, **options)
         else:
@@ -162,25 +208,41 @@ class Blobs:
         try:
             with client:
                 yield client
-        except ResourceNotFoundError:
-            raise BadInput(
-                f"{self.text()}: there is no such blob container. Check --path and the storage account of BLOB_*."
-            ) from None
-        except HttpResponseError as fault:
-            raise BadInput(f"{self.text()} may not be read: {of_storage(fault, self._account(client))}") from None
         except AzureError as fault:
-            raise BadInput(f"{self.text()}: {of_storage(fault, self._account(client))}") from None
+            raise self._fault(fault, client) from None
 
-    def _account(self, client: ContainerClient) -> str:
-        return str(client.primary_hostname)
+    def _fault(self, fault: AzureError, client: ContainerClient) -> BadInput:
+        if getattr(fault, "error_code", "") == StorageErrorCode.BLOB_NOT_FOUND:
+            return BadInput(f"{self.text()}: a blob is not there any more; somebody deletes them. Run it again.")
+        if isinstance(fault, ResourceNotFoundError):
+            return BadInput(
+                f"{self.text()}: there is no such blob container. Check --path and the storage account of BLOB_*."
+            )
+        may = " may not be read" if isinstance(fault, HttpResponseError) else ""
+        return BadInput(f"{self.text()}{may}: {of_storage(fault, str(client.primary_hostname))}")
 
 
 def open_store(path: str, settings: Settings) -> Store:
-    """The store that a `--path` names."""
-    if not path.startswith(BLOB_SCHEME):
-        return Folder(path.removeprefix("file://"))
-    container, _, prefix = path.removeprefix(BLOB_SCHEME).partition("/")
-    if not container:
-        raise BadInput(f"--path: {path} names no container. Write blob://container/prefix.")
+    """The store that a `--path` names. Raises BadInput."""
     secret = settings.blob_connstring
-    return Blobs(container, prefix, settings.blob_account_url or "", secret.get_secret_value() if secret else "")
+    known = secret.get_secret_value() if secret else ""
+    if path.startswith(BLOB_SCHEME):
+        container, _, prefix = path.removeprefix(BLOB_SCHEME).partition("/")
+        if not container:
+            raise BadInput(f"--path: {path} names no container. Write blob://container/prefix.")
+        return Blobs(container, prefix, settings.blob_account_url or "", known)
+    match = _HADOOP.fullmatch(path)
+    if match:
+        container, account, domain, prefix = match.groups()
+    elif match := _HTTPS.fullmatch(path):
+        account, domain, container, prefix = match.groups()
+    elif "://" in path.removeprefix("file://"):
+        raise BadInput(
+            f"--path: {path} is of no kind that is known. Give a folder, blob://container/prefix,"
+            " abfss://container@account.dfs.core.windows.net/prefix, or wasbs:// likewise."
+        )
+    else:
+        return Folder(path.removeprefix("file://"))
+    if f"accountname={account};" in f"{known};".lower():
+        return Blobs(container, prefix, "", known)
+    return Blobs(container, prefix, f"https://{account}.blob.{domain}")

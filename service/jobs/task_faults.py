@@ -3,11 +3,14 @@
 import re
 from typing import Final
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
 from service.errors import BadSettings, DeadLetterFlood, SetupFault, SluiceError
 from service.jobs.faults import BadInput, first_line
 
+SPARK_FAULTS: Final = (PySparkException, Py4JJavaError)
+"""What Spark raises: its own errors, and what it has not made one of them."""
 _RAISED: Final = re.compile(r"^(?:service\.[\w.]+\.)?(\w+): (.+)$", re.MULTILINE)
 _OURS: Final[dict[str, type[SluiceError]]] = {
     "SetupFault": SetupFault,
@@ -17,7 +20,7 @@ _OURS: Final[dict[str, type[SluiceError]]] = {
 }
 
 
-def fault_of(error: PySparkException) -> SluiceError:
+def fault_of(error: BaseException) -> SluiceError:
     """Ours where a task raised one of ours; else a sentence with the first line of what Spark says."""
     text = str(error)
     for name, message in reversed(_RAISED.findall(text)):
@@ -32,9 +35,12 @@ def fault_of(error: PySparkException) -> SluiceError:
 
 
 def _telling_line(text: str) -> str:
-    """The last line of a task's traceback says what was raised."""
+    """The last line of a task's traceback says what was raised; of Java's, the first."""
     lines = [line.strip() for line in text.partition("JVM stacktrace")[0].splitlines() if line.strip()]
-    return lines[-1][:300] if lines and "Traceback" in text else ""
+    if "Traceback" in text:
+        return lines[-1][:300]
+    # Java's own begins below the line which says that something was called from Python.
+    return next((line.removeprefix(": ")[:300] for line in lines if line.startswith(": ")), "")
 
 
 _KNOWN: Final = {

@@ -96,6 +96,9 @@ def test_the_retained_range_of_a_hub_is_read_in_its_own_group(spark, world):
     world.fill(1000, documents=500)
     with pytest.raises(commands.BadInput, match="of the live consumer"):
         commands.backfill(world.backfill(world.source("hub", consumer_group="$default")), world.settings())
+    some = world.source("hub", consumer_group="jobs", first_sequence=100, last_sequence=119)
+    assert commands.backfill(world.backfill(some), world.settings()) == 0
+    assert {document["_sluice"]["sequence"] for document in world.documents()} == set(range(100, 120))
     assert commands.backfill(world.backfill(world.source("hub", consumer_group="jobs")), world.settings()) == 0
     assert world.found() == world.expected()
 

@@ -4,14 +4,18 @@ import io
 import os
 import subprocess
 import sys
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import fastavro
 import pytest
+from azure.storage.blob import AccountSasPermissions, BlobServiceClient, ResourceTypes, generate_account_sas
 
 from service.errors import DeadLetterFlood, SetupFault
-from service.jobs import commands
+from service.jobs import commands, source
 from service.jobs.faults import BadInput
 from service.local.event_hubs.capture_avro import SCHEMA
+from tests.support.unprivileged import unprivileged
 
 
 def avro(count, *, codec="null", first=0, body=None):
@@ -63,6 +67,20 @@ def test_a_truncated_file_is_left_out_and_its_unit_is_not_done(spark, world, fol
     assert commands.backfill(options, world.settings()) == 0
     assert world.summary("backfill")["run_id"] == found["run_id"]
     assert len(world.found()) == 20
+
+
+def test_what_only_sparks_reader_finds_wrong_is_left_out_by_the_other(spark, world, folder):
+    """Garbage between sound ends: seen by no look at the frame, but by whoever decodes it."""
+    whole = avro(400)
+    folder(avro(10, first=400), minute=1)
+    damaged = folder(whole[:2000] + b"\xff" * 500 + whole[2500:])
+    options = world.backfill(world.source(path=str(folder.root), reader="jvm"))
+    assert commands.backfill(options, world.settings()) == 3
+    assert "cannot be decoded" in world.summary("backfill")["left_out"][str(damaged)]
+    assert world.summary("backfill")["units_done"] == 0
+    damaged.write_bytes(whole)
+    assert commands.backfill(options, world.settings()) == 0
+    assert len(world.found()) == 410
 
 
 def test_a_delete_holds_although_an_earlier_file_was_mended_after_it(spark, world, folder):
@@ -148,23 +166,70 @@ def test_repair_without_a_reconciliation_is_refused(spark, world):
         commands.repair(world.repair(), world.settings())
 
 
+def job(world, *arguments, java=True, **environment):
+    """A backfill by a process of its own, with no more rights than its user has."""
+    command = [sys.executable, "-m", "service.jobs", "backfill", "--env-file", str(world.env_file())]
+    command += ["--source", "capture", "--report", str(world.folder / "backfill"), *arguments]
+    given = {name: value for name, value in os.environ.items() if java or name != "JAVA_HOME"} | environment
+    done = subprocess.run([*unprivileged(), *command], env=given, capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr
+    return done
+
+
+@pytest.mark.proof
+def test_a_file_without_permission_is_left_out_and_named(world, folder):
+    """A whole job; what it does about such a file: unit/jobs/test_capture_files.py."""
+    folder(avro(10))
+    closed = folder(avro(10, first=10), minute=1)
+    closed.chmod(0)
+    done = job(world, "--path", str(folder.root), "--master", "local[1]", "--incarnation", "1")
+    assert done.returncode == 3, done.stderr
+    assert f"left out: {closed}: " in done.stdout
+    assert "it may not be read: Permission denied. Check its permissions." in done.stdout
+    assert not world.summary("backfill")["complete"]
+    assert len(world.found()) == 10
+
+
+def test_blobs_that_may_be_listed_but_not_read_are_named_and_nothing_is_written(spark, world, monkeypatch):
+    """With a signature that lacks the right to read; the rest of the account is as before."""
+    world.fill(10)
+    world.capture()
+    listing = signed(world.settings().blob_connstring.get_secret_value(), AccountSasPermissions(list=True))
+    real = source.open_store
+
+    def open_store(path, settings):
+        store = real(path, settings)
+        return replace(store, connection_string=listing) if path.startswith("blob://capture") else store
+
+    monkeypatch.setattr(source, "open_store", open_store)
+    with pytest.raises(BadInput, match=r"none of the 2 files can be read; .*\.avro: .*refuses access"):
+        commands.backfill(world.backfill(), world.settings())
+    assert world.documents() == []
+
+
+def test_an_account_that_may_not_be_read_at_all_ends_it_at_once(spark, world):
+    world.fill(10)
+    world.capture()
+    writing = signed(
+        world.settings().blob_connstring.get_secret_value(), AccountSasPermissions(write=True, create=True, list=True)
+    )
+    with pytest.raises((BadInput, SetupFault), match="refuses access"):
+        commands.backfill(world.backfill(), world.settings(blob_connstring=writing))
+    assert world.documents() == []
+
+
+def signed(connection_string, rights):
+    """A connection string with a signature for these rights instead of the key."""
+    with BlobServiceClient.from_connection_string(connection_string) as client:
+        name, key = client.account_name, client.credential.account_key
+        kinds = ResourceTypes(service=True, container=True, object=True)
+        signature = generate_account_sas(name, key, kinds, rights, datetime.now(UTC) + timedelta(hours=1))
+        return f"BlobEndpoint={client.url.rstrip('/')};SharedAccessSignature={signature}"
+
+
 @pytest.mark.parametrize(("java_home", "message"), [(None, "no `java` on the PATH"), ("/nowhere", "no bin/java in it")])
 def test_without_java_the_message_says_so(world, java_home, message):
-    environment = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"} | {"PATH": "/nowhere"}
-    if java_home:
-        environment["JAVA_HOME"] = java_home
-    arguments = [
-        "backfill",
-        "--env-file",
-        str(world.env_file()),
-        "--source",
-        "capture",
-        "--report",
-        str(world.folder / "r"),
-    ]
-    done = subprocess.run(
-        [sys.executable, "-m", "service.jobs", *arguments], env=environment, capture_output=True, text=True, check=False
-    )
+    environment = {"PATH": "/nowhere"} | ({"JAVA_HOME": java_home} if java_home else {})
+    done = job(world, java=False, **environment)
     assert done.returncode == 1
     assert message in done.stderr
-    assert "Traceback" not in done.stderr

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -14,11 +15,13 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documentation has it
 
 from service.local.azurite import free_port
+from tests.spark.jars import packages
 from tests.support.stack import until
 
 pytestmark = pytest.mark.proof
 
 RATE = 400.0
+RU_RATE = 3000.0
 
 
 class Cluster:
@@ -77,6 +80,7 @@ def submit(cluster, world, run_id, *arguments):
     home = Path(pyspark.__file__).parent
     command = [str(home / "bin/spark-submit"), "--master", cluster.master, "--conf", "spark.driver.host=127.0.0.1"]
     command += ["--conf", "spark.executor.memory=600m", "--conf", "spark.ui.enabled=false"]
+    command += ["--packages", ",".join(packages())]  # as in the image: the workers read the blobs themselves
     command += [
         "--conf",
         f"spark.pyspark.python={sys.executable}",
@@ -104,6 +108,7 @@ def submit(cluster, world, run_id, *arguments):
             command, env=environment, stdout=output, stderr=subprocess.STDOUT, check=False, timeout=500
         )
     assert done.returncode == 0, log.read_text()[-4000:]
+    assert re.search(r"blobs_in_place\W+True", log.read_text())
     return json.loads((world.folder / "backfill" / "summary.json").read_text())
 
 
@@ -134,6 +139,24 @@ def test_a_cluster_gives_the_same_result_and_keeps_one_budget(spark, make_world,
     print(f"\nbudget of {RATE:.0f}/s over two workers: {shared:.0f}/s even, {uneven:.0f}/s skewed")
     assert abs(shared - RATE) <= 0.05 * RATE
     assert abs(uneven - RATE) <= 0.05 * RATE
+
+
+@pytest.mark.timeout(900)
+def test_a_cluster_keeps_one_budget_of_request_units(spark, make_world, cluster):
+    """Evenly, and with one task that has ten times the other's work."""
+    even, skewed = make_world(), make_world()
+    even.fill(6000)
+    even.capture()
+    skewed.send(*ten_to_one(spark, 5500))
+    skewed.capture()
+    found = {}
+    for name, world in {"even": even, "skewed": skewed}.items():
+        summary = submit(cluster, world, f"ru-{name}", "--ru-per-second", str(RU_RATE), "--tasks", "2")
+        # All documents cost the same, so that what was spent in a second is their number times the price of one.
+        found[name] = rate_of(world, summary) * summary["ru"] / len(world.documents())
+    print(f"\nbudget of {RU_RATE:.0f} RU/s over two workers: {found['even']:.0f} even, {found['skewed']:.0f} skewed")
+    for spent in found.values():
+        assert abs(spent - RU_RATE) <= 0.05 * RU_RATE
 
 
 def ten_to_one(spark, count):

@@ -4,6 +4,7 @@ A file is checked whole, block by block, before the first of its events is given
 """
 
 import io
+import zlib
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import islice
@@ -12,7 +13,10 @@ from typing import Any, BinaryIO, Final
 
 import fastavro
 import orjson
+import pyarrow as pa  # type: ignore[import-untyped]
 
+from service.jobs.faults import BadInput
+from service.jobs.storage import Ends
 from service.source.events import Event
 
 _PROPERTY: Final = ["long", "double", "string", "bytes"]
@@ -37,18 +41,31 @@ _TYPES: Final = {
     "Body": {"bytes"},
 }
 _MAGIC: Final = b"Obj\x01"
-_CODECS: Final = ("null", "deflate")
+_CODECS: Final = ("null", "deflate", "snappy")
 _SYNC_BYTES: Final = 16
+_CRC_BYTES: Final = 4
 
 
 class BadFile(Exception):
     """No sound file of Capture; the message says why."""
 
 
-def check_head(head: bytes) -> None:
-    """Look at the beginning of a file: is it Avro, by a schema and codec of Capture? Raises BadFile."""
-    if head:
-        _check_metadata(_header(io.BytesIO(head))[0])
+def check_ends(ends: Ends | BadInput) -> bool:
+    """Look at the beginning and the end of a file: is it Avro, by a schema and codec of Capture, and is its last block
+    whole? Gives whether it has blocks at all. Raises BadFile, also where the ends cannot be seen.
+    """
+    if isinstance(ends, BadInput):
+        raise BadFile(str(ends))
+    if not ends.size:
+        return False
+    head = io.BytesIO(ends.head)
+    metadata, sync = _header(head)
+    _check_metadata(metadata)
+    if head.tell() == ends.size:
+        return False
+    if ends.tail != sync:
+        raise BadFile("it is cut off: its last block is not whole")
+    return True
 
 
 def check(path: str | Path) -> int:
@@ -80,7 +97,9 @@ def read(path: str | Path, batch: int) -> Iterator[list[Event]]:
             rows = iter(fastavro.reader(file, reader_schema=READER_SCHEMA))
             while events := [_event(row) for row in islice(rows, batch)]:  # type: ignore[arg-type]
                 yield events
-        except (ValueError, EOFError, KeyError, IndexError, TypeError, fastavro.read.SchemaResolutionError) as fault:
+        except BadFile:
+            raise
+        except Exception as fault:  # whatever fastavro and its codecs make of garbage
             raise BadFile(f"it cannot be decoded: {type(fault).__name__}: {fault}"[:300]) from fault
 
 
@@ -111,7 +130,7 @@ def _event(row: dict[str, Any]) -> Event:
 def _check_metadata(metadata: dict[str, bytes]) -> None:
     codec = metadata.get("avro.codec", b"null").decode(errors="replace")
     if codec not in _CODECS:
-        raise BadFile(f"its codec is {codec}; Capture writes null or deflate")
+        raise BadFile(f"its codec is {codec}; read are {', '.join(_CODECS)}")
     try:
         fields = {field["name"]: _kinds(field["type"]) for field in orjson.loads(metadata["avro.schema"])["fields"]}
     except (KeyError, TypeError, ValueError):
@@ -153,6 +172,11 @@ def _bytes(file: BinaryIO) -> bytes:
 
 def _long(file: BinaryIO) -> int:
     """A zig-zag number of variable length (Avro 1.12, "Primitive Types")."""
+    value = _varint(file)
+    return (value >> 1) ^ -(value & 1)
+
+
+def _varint(file: BinaryIO) -> int:
     value = shift = 0
     while True:
         byte = file.read(1)
@@ -160,5 +184,19 @@ def _long(file: BinaryIO) -> int:
             raise BadFile("it is cut off, or damaged")
         value |= (byte[0] & 0x7F) << shift
         if byte[0] < 0x80:
-            return (value >> 1) ^ -(value & 1)
+            return value
         shift += 7
+
+
+def _read_snappy(file: BinaryIO) -> io.BytesIO:
+    """A block: its length in bytes, what is packed, and the CRC of what was (Avro 1.12, "Required Codecs")."""
+    block = file.read(_long(file))
+    packed, crc = block[:-_CRC_BYTES], block[-_CRC_BYTES:]
+    body = pa.decompress(packed, _varint(io.BytesIO(packed)), "snappy", asbytes=True)
+    if zlib.crc32(body).to_bytes(_CRC_BYTES, "big") != crc:
+        raise BadFile("it is damaged: a block has another check sum than it says")
+    return io.BytesIO(body)
+
+
+# fastavro's own needs another package; pyarrow is here anyway, and does the same.
+fastavro.read.BLOCK_READERS["snappy"] = _read_snappy

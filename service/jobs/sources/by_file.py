@@ -69,7 +69,14 @@ def _read_part(part: FilePart, store: Store, incarnation: int, read_file: ReadFi
         except (BadFile, BadInput) as fault:
             yield _fault(part.name, str(fault))
         except OSError as fault:
-            yield _fault(part.name, f"it cannot be opened: {fault.strerror or fault}")
+            yield _fault(part.name, why_not(fault))
+
+
+def why_not(fault: OSError) -> str:
+    """Why a file cannot be opened."""
+    if isinstance(fault, PermissionError):
+        return f"it may not be read: {fault.strerror}. Check its permissions."
+    return f"it cannot be opened: {fault.strerror or fault}"
 
 
 def _fault(name: str, why: str) -> pa.RecordBatch:

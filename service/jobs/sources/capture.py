@@ -1,12 +1,12 @@
 """Event Hubs Capture: Avro files, by Spark's own reader where that can be used, else by fastavro in Python tasks.
 
-Spark's reader is several times as fast, but without a Hadoop file system for Azure on the class path it cannot open
-blobs; where driver and tasks share a disk they are brought there first. `pushFilters` is not used: it leaks between
-queries (facts of 4.1 and 4.3).
+Spark's reader is several times as fast, but opens blobs only with Hadoop's file system for Azure on the class path.
+Without that they are brought to the disk first where driver and tasks share one, and are else read by Python.
+`pushFilters` is not used: it leaks between queries (facts of 4.1 and 4.3).
 """
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import reduce
@@ -20,18 +20,21 @@ from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documen
 
 from service.jobs.events import NAMES, PROPERTY
 from service.jobs.faults import BadInput
+from service.jobs.hadoop_azure import access_to, literal
 from service.jobs.plan import FilePart, Unit
-from service.jobs.session import is_local
-from service.jobs.sources.avro_file import READER_SCHEMA, BadFile, check, check_head, read
-from service.jobs.sources.by_file import Faulty, events_by_file, fault_rows
+from service.jobs.sources.avro_file import READER_SCHEMA, BadFile, check, check_ends, read
+from service.jobs.sources.by_file import Faulty, events_by_file, fault_rows, why_not
 from service.jobs.sources.capture_names import NameFormat
-from service.jobs.storage import Store
+from service.jobs.storage import Blobs, Store
 from service.source.events import Event
 
 _FORMATS: Final = ("avro", "org.apache.spark.sql.avro.AvroFileFormat")
 """The documented name needs the package spark-avro; the class lies in spark-sql since Spark 4.0, undocumented."""
 _BATCH_EVENTS: Final = 2000
-_STAGING_THREADS: Final = 4
+_DOWNLOADS: Final = 4
+"""At a time."""
+_LOOKED_AT: Final = 500
+"""At a time; each is 64 KB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,18 +82,18 @@ def list_capture(
     return CaptureFiles(tuple(parts), tuple(empty), tuple(hubs))
 
 
-def bad_heads(store: Store, parts: Sequence[FilePart]) -> list[Faulty]:
-    """The files whose very beginning is wrong."""
-
-    def look(part: FilePart) -> Faulty | None:
-        try:
-            check_head(store.head(part.name))
-        except BadFile as fault:
-            return Faulty(part.name, str(fault))
-        return None
-
-    with ThreadPoolExecutor(_STAGING_THREADS) as pool:
-        return [fault for fault in pool.map(look, parts) if fault is not None]
+def look_at_ends(store: Store, parts: Sequence[FilePart]) -> tuple[list[Faulty], list[str]]:
+    """The files whose beginning or end is wrong, and those that have no events: Capture writes them where none came."""
+    faulty, idle = [], []
+    for first in range(0, len(parts), _LOOKED_AT):
+        names = [part.name for part in parts[first : first + _LOOKED_AT]]
+        for name, ends in zip(names, store.ends(names), strict=True):
+            try:
+                if not check_ends(ends):
+                    idle.append(name)
+            except BadFile as fault:
+                faulty.append(Faulty(name, str(fault)))
+    return faulty, idle
 
 
 def bad_files(spark: SparkSession, store: Store, parts: Sequence[FilePart]) -> list[Faulty]:
@@ -130,44 +133,64 @@ class CaptureReader:
     incarnation: int
     jvm_format: str | None
     """None: fastavro."""
+    in_place: bool = False
+    """Whether Spark can open the blobs where they are."""
 
     def read(self, spark: SparkSession, unit: Unit, staging: Path) -> DataFrame:
         """The unit's events, with a fault row for each file that is left out. `staging` is kept until the frame has
         been used.
         """
-        if self.jvm_format is None or (self.store.local_path("") is None and not is_local(spark)):
+        if self.jvm_format is None:
             return events_by_file(spark, unit.files, self.store, self.incarnation, _read_one)
-        return self._by_jvm(spark, unit, staging, self.jvm_format)
+        if self.in_place and isinstance(self.store, Blobs):
+            # Of what is not on this disk only the ends are looked at; what is wrong between them Spark's reader finds.
+            access = access_to(self.store)
+            faulty, _ = look_at_ends(self.store, unit.files)
+            wrong = {each.name for each in faulty}
+            sound = [access.path(part.name) for part in unit.files if part.name not in wrong]
+            return self._by_jvm(spark, faulty, sound, self.jvm_format, access.options)
+        with ThreadPoolExecutor(_DOWNLOADS) as pool:
+            found = list(pool.map(lambda part: self._on_disk(part, staging), unit.files))
+        faulty = [each for each in found if isinstance(each, Faulty)]
+        sound = [each for each in found if isinstance(each, str)]
+        return self._by_jvm(spark, faulty, sound, self.jvm_format, {})
 
-    def _by_jvm(self, spark: SparkSession, unit: Unit, staging: Path, jvm_format: str) -> DataFrame:
-        with ThreadPoolExecutor(_STAGING_THREADS) as pool:
-            found = list(pool.map(lambda part: self._stage(part, staging), unit.files))
-        sound = [place for place in found if isinstance(place, str)]
-        frames = [fault_rows(spark, [each for each in found if isinstance(each, Faulty)])]
+    def _by_jvm(
+        self,
+        spark: SparkSession,
+        faulty: Sequence[Faulty],
+        sound: Sequence[str],
+        jvm_format: str,
+        options: Mapping[str, str],
+    ) -> DataFrame:
+        frames = [fault_rows(spark, faulty)] if faulty or not sound else []
         if sound:
             frames.append(
                 spark.read.format(jvm_format)
+                .options(**options)
                 .option("avroSchema", orjson.dumps(READER_SCHEMA).decode())
-                .load(sound)
+                .load([literal(path) for path in sound])
                 .transform(self._as_events)
             )
         return reduce(DataFrame.unionByName, frames)
 
-    def _stage(self, part: FilePart, staging: Path) -> str | Faulty:
+    def _on_disk(self, part: FilePart, staging: Path) -> str | Faulty:
         """A sound file on this machine's disk, or what is wrong with it."""
-        local = self.store.local_path(part.name)
-        if local is None:
-            to = staging / part.name.replace("/", "+")
-            if not to.exists():
-                self.store.fetch(part.name, to)
-            local = str(to)
         try:
+            local = self.store.local_path(part.name) or self._stage(part, staging)
             check(local)
-        except BadFile as fault:
+        except (BadFile, BadInput) as fault:
             return Faulty(part.name, str(fault))
         except OSError as fault:
-            return Faulty(part.name, f"it cannot be opened: {fault.strerror}")
+            return Faulty(part.name, why_not(fault))
         return local
+
+    def _stage(self, part: FilePart, staging: Path) -> str:
+        """Bring it to this machine's disk."""
+        to = staging / part.name.replace("/", "+")
+        if not to.exists():
+            self.store.fetch(part.name, to)
+        return str(to)
 
     def _as_events(self, frame: DataFrame) -> DataFrame:
         path = F.regexp_replace(F.col("_metadata.file_path"), r"\+", "/")

@@ -120,12 +120,12 @@ class _Reading:
         await self._client.close()
 
 
-def ranges_of(live: Live, first: int, bounds: dict[str, int]) -> tuple[RangePart, ...]:
-    """What is retained of each partition, from `first` up to its bound."""
+def ranges_of(live: Live, bounds: dict[str, int], first: int = 0, most: int = -1) -> tuple[RangePart, ...]:
+    """What is retained of each partition, from `first` up to its bound, and not beyond `most` unless that is -1."""
     found = []
     for name, partition in live.partitions.items():
         begin = max(first, partition.first_kept)
-        last = min(partition.last, bounds.get(name, partition.last))
+        last = min(partition.last, bounds.get(name, partition.last), most if most >= 0 else partition.last)
         if begin <= last:
             found.append(RangePart(name, begin, last, (last - begin + 1) * _GUESSED_EVENT_BYTES))
     return tuple(found)

@@ -1,8 +1,9 @@
-"""The fixtures of the Spark tests, with Spark as it is when nobody has tuned it for tests."""
+"""The fixtures of the Spark tests, with Spark as the image `spark` has it: nothing tuned, and its jars fetched."""
 
 import pytest
 
 from tests.spark.conftest import make_world, shared_stack, world  # noqa: F401 - fixtures
+from tests.spark.jars import packages
 
 
 def pytest_collection_modifyitems(items):
@@ -20,6 +21,7 @@ def spark():
     from service.jobs import session
     from service.jobs.options import EngineOptions
 
-    started = session.start(EngineOptions(master="local[2]"), {"spark.driver.memory": "3g"})
+    more = {"spark.driver.memory": "3g", "spark.jars.packages": ",".join(packages())}
+    started = session.start(EngineOptions(master="local[2]"), more)
     yield started
     started.stop()
