@@ -11,6 +11,7 @@ from typing import Any
 
 import structlog
 
+from service import options
 from service.config import Settings, load
 from service.endpoints import AzureEndpoints
 from service.errors import BadSettings
@@ -27,6 +28,9 @@ log = structlog.get_logger()
 async def run(settings: Settings, env_file: Path | None = None) -> None:
     """One replica, until SIGTERM or SIGINT. Raises Fatal when it must end for another reason."""
     _spare_the_collector()
+    allowed = options.backlog_bytes(settings)
+    if allowed < settings.allow_backlog_bytes:
+        log.info("ALLOW_BACKLOG_BYTES is more than the memory here allows; intake pauses sooner", backlog_bytes=allowed)
     if settings.workers == 1:
         await _run_alone(settings, env_file)
     else:

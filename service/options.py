@@ -11,6 +11,7 @@ from pydantic import SecretStr
 
 from service.config import Settings, connection_parts, entity_path
 from service.flow.backlog import BacklogLimits
+from service.memory import memory_limit
 from service.sink.cosmos import CosmosAccess
 from service.sink.flood import FloodOptions
 from service.sink.lane import BatchOptions
@@ -31,6 +32,12 @@ OWNERSHIP_EXPIRY_SECONDS = 120.0
 OWNERSHIP_RENEW_SECONDS = 30.0
 """In ownership mode, whatever LEASE_* say: the SDKs' processors in the same group go by these."""
 
+WORKER_BYTES = 192 * 1024 * 1024
+"""What a worker has in memory beside its backlog: about 110 MB at rest, and the requests that are on their way."""
+LEAST_BACKLOG_BYTES = 16 * 1024 * 1024
+RECEIVED_TIMES = 3
+"""A receiver holds up to so many times what it fetches ahead: on the way, in the SDK's buffer, and handed over."""
+
 
 def backlog(settings: Settings, share: Fraction) -> BacklogLimits:
     """ALLOW_BACKLOG_*, BACKLOG_POLICY; of the counted ones a worker has its share, but never less than an even one:
@@ -40,9 +47,18 @@ def backlog(settings: Settings, share: Fraction) -> BacklogLimits:
     return BacklogLimits(
         max(1, int(settings.allow_backlog_of * share)),
         settings.allow_backlog_to,
-        max(1, int(settings.allow_backlog_bytes * share)),
+        max(1, int(backlog_bytes(settings) * share)),
         settings.backlog_policy,
     )
+
+
+def backlog_bytes(settings: Settings) -> int:
+    """ALLOW_BACKLOG_BYTES, or what the memory that this container has allows, where that is less."""
+    limit = memory_limit()
+    if limit is None:
+        return settings.allow_backlog_bytes
+    free = limit - settings.workers * WORKER_BYTES
+    return min(settings.allow_backlog_bytes, max(LEAST_BACKLOG_BYTES, free // 2))
 
 
 def hub(settings: Settings) -> HubAddress:
@@ -85,8 +101,10 @@ def receiver(settings: Settings) -> ReceiverOptions:
 
 
 def prefetch_bytes(settings: Settings) -> int:
-    """What one receiver may hold unread: with 32 partitions, the most of a standard hub, half of the memory allowed."""
-    return settings.allow_backlog_bytes // 64
+    """What one receiver may fetch ahead: with 32 partitions, the most of a standard hub, all that receivers hold is
+    half of the memory allowed.
+    """
+    return backlog_bytes(settings) // (2 * 32 * RECEIVED_TIMES)
 
 
 def blob_account(settings: Settings) -> dict[str, Any]:

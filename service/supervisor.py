@@ -58,6 +58,8 @@ class Supervisor:
         self._settings = settings
         self._env_file = env_file
         self._children: dict[int, _Child] = {}
+        self._heard: dict[int, dict[str, Any]] = {}
+        """What each worker said of itself a moment ago."""
         self._failed: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._draining = False
         self.host = socket.gethostname()
@@ -95,8 +97,10 @@ class Supervisor:
         """Why the replica should not be counted on."""
         if self._draining:
             return "draining"
-        missing = self._settings.workers - len(self._children)
-        return f"{missing} of {self._settings.workers} workers are not up" if missing else None
+        missing = self._settings.workers - len(self._heard)
+        if missing:
+            return f"{missing} of {self._settings.workers} workers are not up"
+        return next((fault for status in self._heard.values() for fault in status["faults"]), None)
 
     async def status(self) -> dict[str, Any]:
         """The sum of the workers' status."""
@@ -143,7 +147,7 @@ class Supervisor:
     async def _share_for_ever(self) -> None:
         while True:
             await asyncio.sleep(POLL_SECONDS)
-            held = await self._statuses()
+            held = self._heard = await self._statuses()
             for number, share in assign(held, {number: child.assigned for number, child in self._children.items()}):
                 await self._tell(self._children[number], share)
 

@@ -69,6 +69,8 @@ class Worker:
         self._backlog = Backlog(
             options.backlog(settings, share), lambda: (flow.worklist for flow in self._flows.values()), self._prefetched
         )
+        self._checkpointer = Checkpointer(self._flows.values, settings.checkpoint_interval)
+        self._receiver_bytes = options.RECEIVED_TIMES * options.prefetch_bytes(settings)
         self._sink: AnySink | None = None
         self._decoder: Decoder | None = None
         self._draining = False
@@ -97,8 +99,7 @@ class Worker:
                 clock=self._clock,
                 random=self._random,
             )
-            checkpointer = Checkpointer(self._flows.values, settings.checkpoint_interval)
-            beside = [sink.run(), checkpointer.run(), self._backlog.run(), self._report()]
+            beside = [sink.run(), self._checkpointer.run(), self._backlog.run(), self._report()]
             await self._until_stopped(processor, beside, stop)
         finally:
             await self._endpoints.close()
@@ -162,7 +163,7 @@ class Worker:
 
     def _prefetched(self) -> int:
         """Bytes that the receivers may hold; never so many that the backlog itself has no room."""
-        return min(len(self._flows) * options.prefetch_bytes(self._settings), self._backlog.limits.bytes // 2)
+        return min(len(self._flows) * self._receiver_bytes, self._backlog.limits.bytes // 2)
 
     def _closed(self, flow: PartitionFlow) -> None:
         if self._flows.get(flow.ownership.partition) is flow:
@@ -223,6 +224,7 @@ class Worker:
             share=self._share,
             draining=self._draining,
             faults=self._faults(),
+            checkpoints_failed=self._checkpointer.failed,
         )
 
     def _faults(self) -> list[str]:

@@ -15,7 +15,17 @@ from service.commands import leases
 from service.commands.common import EnvFile, Json, answer_json, read_settings, table
 
 WATCH_SECONDS = 1.0
-COLUMNS = ("partition", "epoch", "checkpoint", "lag", "lag s", "backlog", "done ahead", "checkpoint age s")
+COLUMNS = (
+    "partition",
+    "epoch",
+    "checkpoint",
+    "lag",
+    "lag s",
+    "backlog",
+    "done ahead",
+    "checkpoint age s",
+    "lost in min",
+)
 
 
 def status(
@@ -78,6 +88,7 @@ def _shown(found: dict[str, Any]) -> Group:
             row["backlog"],
             row["done_ahead"],
             row["checkpoint_age_seconds"],
+            row["minutes_to_loss"],
         )
         for row in found["partitions"]
     ]

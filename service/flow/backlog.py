@@ -96,16 +96,19 @@ class Backlog:
 
     def _message(self, now: BacklogStatistics) -> str:
         limits = self.limits
+        lists = [(worklist.statistics(), worklist.ownership.partition) for worklist in self._worklists()]
         if now.records > limits.records:
             passed = f"{now.records} records wait, more than ALLOW_BACKLOG_OF ({limits.records})"
+            worst, partition = max(lists, key=lambda each: each[0].records)
         else:
             passed = (
-                f"the oldest record has waited {now.oldest_seconds:.0f} s, "
+                f"the oldest of {now.records} records has waited {now.oldest_seconds:.0f} s, "
                 f"longer than ALLOW_BACKLOG_TO ({limits.seconds:g} s)"
             )
-        worst = max(self._worklists(), key=lambda worklist: worklist.records)
+            worst, partition = min(lists, key=lambda each: each[0].oldest_taken_at or self._loop.time())
+        oldest = self._loop.time() - (worst.oldest_taken_at or self._loop.time())
         return (
-            f"backlog limit: {passed}; partition {worst.ownership.partition} alone has {worst.records} "
-            f"(oldest {now.oldest_seconds:.0f} s). Cosmos takes less than is read. Lower EVENTHUB_RATELIMIT, "
+            f"backlog limit: {passed}; partition {partition} alone has {worst.records} (oldest {oldest:.0f} s). "
+            "Cosmos takes less than is read. Lower EVENTHUB_RATELIMIT, "
             "raise the container's RU/s, or set BACKLOG_POLICY=pause to wait instead of ending."
         )

@@ -17,23 +17,26 @@ class Checkpointer:
     def __init__(self, partitions: Callable[[], Iterable[PartitionFlow]], interval_seconds: float) -> None:
         self._partitions = partitions
         self._interval = interval_seconds
-        self.written = 0
+        self._writing: set[PartitionFlow] = set()
+        """A write that takes long delays nobody else's."""
         self.failed = 0
 
     async def run(self) -> None:
         """Until cancelled. The last checkpoint of a partition is written by its `close`."""
-        while True:
-            await asyncio.sleep(self._interval)
-            async with asyncio.TaskGroup() as group:
-                for partition in list(self._partitions()):
+        async with asyncio.TaskGroup() as group:
+            while True:
+                await asyncio.sleep(self._interval)
+                for partition in set(self._partitions()) - self._writing:
+                    self._writing.add(partition)
                     group.create_task(self._write(partition))
 
     async def _write(self, partition: PartitionFlow) -> None:
         try:
             await partition.checkpoint()
-            self.written += 1
         except LeaseLost as lost:
             log.warning("checkpoint refused: the partition has another owner", why=str(lost))
         except SluiceError as error:
             self.failed += 1
             log.warning("checkpoint not written; tried again", partition=partition.ownership.partition, why=str(error))
+        finally:
+            self._writing.discard(partition)

@@ -107,7 +107,9 @@ class PartitionFlow:
                     return
                 granted -= len(records)
                 self._intake.received += len(records)
-                self._sink.submit(WorkItem(self.worklist, event, len(records), self._loop.time()), records)
+                document_bytes = sum([len(record.body) for record in records])
+                item = WorkItem(self.worklist, event, len(records), self._loop.time(), document_bytes)
+                self._sink.submit(item, records)
         finally:
             self._slots.give_back(granted)
 

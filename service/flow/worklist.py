@@ -32,14 +32,16 @@ class WorkItem:
     event: Event
     """Gone once completed, so that only the place stays in memory."""
 
-    def __init__(self, worklist: "WorkList", event: Event, records: int, taken_at: float) -> None:
+    def __init__(
+        self, worklist: "WorkList", event: Event, records: int, taken_at: float, document_bytes: int = 0
+    ) -> None:
         self._list = worklist
         self.ownership = worklist.ownership
         self.event = event
         self.sequence = event.sequence
         self.offset = event.offset
         self.enqueued_ms = event.enqueued_ms
-        self.size = len(event.body) + ITEM_BYTES
+        self.size = len(event.body) + document_bytes + ITEM_BYTES
         self.taken_at = taken_at
         self.records = records
         self.pending = records
@@ -53,7 +55,7 @@ class WorkItem:
 
 
 ITEM_BYTES = 1024
-"""What an item costs beside its body while it is on its way: objects, and the document made of it."""
+"""What an item costs beside its body and the documents made of it while it is on its way: a dozen objects."""
 DONE_AHEAD_BYTES = 256
 """What is left of a completed item that waits for an earlier one."""
 

@@ -8,7 +8,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 _LARGEST = ("oldest_seconds", "seconds", "partitions_in_hub")
 """Fields of the status where the sum would mean nothing."""
-_LARGEST_METRICS = frozenset({"sluice_backlog_oldest_seconds", "sluice_backlog_paused"})
+_LARGEST_METRICS = frozenset(
+    {"sluice_backlog_oldest_seconds", "sluice_backlog_paused", "sluice_request_units_per_record"}
+)
 
 
 def merge_status(host: str, workers: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -26,6 +26,7 @@ def status(
     seconds: float,
     draining: bool,
     faults: list[str],
+    checkpoints_failed: int,
 ) -> dict[str, Any]:
     """The names of the first level are fixed: other programs read them."""
     by_partition = {flow.ownership.partition: flow for flow in flows}
@@ -46,6 +47,7 @@ def status(
         "retried": {str(code): count for code, count in sink.retried.items()} if sink else {},
         "dead_letter_reasons": dict(sink.reasons) if sink else {},
         "ru": round(sink.ru, 2) if sink else 0.0,
+        "requests": sink.requests if sink else 0,
         "rate": round(rate, 1),
         "share": str(share),
         "rate_limit": slots.rate or 0,
@@ -65,6 +67,7 @@ def status(
             "lost": processor.lost if processor else 0,
             "handed_over": processor.handed_over if processor else 0,
         },
+        "checkpoints_failed": checkpoints_failed,
         "draining": draining,
         "faults": faults,
     }

@@ -68,6 +68,12 @@ def _each(field: str) -> Callable[[Status], Iterable[Sample]]:
     return read
 
 
+def _ru_per_record(status: Status) -> Iterator[Sample]:
+    completed = status["records"]["committed"] + status["records"]["superseded"]
+    if completed:
+        yield status["ru"] / completed, {}
+
+
 INSTRUMENTS: tuple[Instrument, ...] = (
     Instrument(
         "sluice.records.received", "counter", "{record}",
@@ -102,12 +108,29 @@ INSTRUMENTS: tuple[Instrument, ...] = (
         _one("records", "skipped"),
     ),
     Instrument("sluice.request_units", "counter", "{RU}", "Request units spent, retries included.", _one("ru")),
+    Instrument(
+        "sluice.request_units.per_record", "gauge", "{RU}",
+        "Request units for one completed record since the start, retries included. Rises: documents or their index "
+        "grew, or many are refused.",
+        _ru_per_record,
+    ),
+    Instrument(
+        "sluice.requests", "counter", "{request}",
+        "Requests to Cosmos. Records sent for each are the batch size: small with lag means that documents wait for "
+        "each other, or a range is throttled.",
+        _one("requests"),
+    ),
     Instrument("sluice.slots.given", "counter", "{slot}", "Slots that the rate allowed.", _one("slots", "given")),
     Instrument("sluice.slots.used", "counter", "{slot}", "Slots that records took.", _one("slots", "used")),
     Instrument(
         "sluice.slots.unused", "counter", "{slot}",
         "Slots that nobody took. With lag: the hub is skewed, or this process lacks CPU.",
         _one("slots", "unused"),
+    ),
+    Instrument(
+        "sluice.slots.waiting", "gauge", "{partition}",
+        "Partitions that wait for a slot just now. All of them, always: the rate is what holds the flow back.",
+        _one("slots", "waiting"),
     ),
     Instrument(
         "sluice.rate.limit", "gauge", "{record}/s", "The rate in force here; 0 = no limit.", _one("rate_limit")
@@ -152,6 +175,16 @@ INSTRUMENTS: tuple[Instrument, ...] = (
         "sluice.leases.lost", "counter", "{partition}",
         "Partitions that another host took. Rises without scaling: renewals are late, look at storage and CPU.",
         _one("leases", "lost"),
+    ),
+    Instrument(
+        "sluice.leases.handed_over", "counter", "{partition}",
+        "Partitions given to a host that asked. Rises without scaling: hosts come and go.",
+        _one("leases", "handed_over"),
+    ),
+    Instrument(
+        "sluice.checkpoints.failed", "counter", "{checkpoint}",
+        "Checkpoints that storage did not take; each is tried again. Rises: look at storage, its firewall and roles.",
+        _one("checkpoints_failed"),
     ),
     Instrument(
         "sluice.watchdog.reopened", "counter", "{receiver}", "Receivers replaced because they lagged and gave nothing.",

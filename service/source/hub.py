@@ -65,8 +65,8 @@ class Receiver(Protocol):
         """The next events in order, or none after the set wait. Raises Stolen, Retry or SetupFault."""
 
     @property
-    def overfetches(self) -> bool:
-        """Whether it fetches more ahead than the events' size allows, so that another should be opened in its place."""
+    def misfetches(self) -> bool:
+        """Whether it fetches far from what the events' size allows, so that another should be opened in its place."""
 
     async def close(self) -> None:
         """Stop receiving. What was received and not asked for is dropped."""

@@ -214,7 +214,7 @@ class Pump:
                 first = False
                 self._lagging_since = None
                 await self._deliver(events, handler)
-                if receiver.overfetches:
+                if receiver.misfetches:
                     return
             elif self._stalled():
                 self.reopened += 1

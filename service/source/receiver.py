@@ -37,8 +37,13 @@ class ReceiverOptions:
     """About as many bytes fetched ahead at most: with large events, `prefetch` shrinks."""
 
     def prefetch_for(self, event_bytes: float) -> int:
-        """How many events of this size to fetch ahead; never none."""
-        return max(1, min(self.prefetch, int(self.prefetch_bytes / max(event_bytes, 1.0))))
+        """How many events of this size to fetch ahead; never none. 0: the size is not known yet."""
+        return max(1, min(self.prefetch, int(self.prefetch_bytes / (event_bytes or UNKNOWN_BYTES))))
+
+
+UNKNOWN_BYTES = 16 * 1024
+"""Taken for the size of events that nothing is known of: few are as large, and a receiver that turns out to fetch far
+too little is replaced as well."""
 
 
 class EventHubReceiver:
@@ -61,6 +66,7 @@ class EventHubReceiver:
         self._read_from = read_from
         self._options = options
         self._prefetch = options.prefetch_for(event_bytes)
+        self._guessing = not event_bytes
         self._translate = translate
         self._task: asyncio.Task[None] | None = None
         self._batch: Sequence[EventData] | None = None
@@ -98,9 +104,10 @@ class EventHubReceiver:
         return self._event_bytes
 
     @property
-    def overfetches(self) -> bool:
-        """Whether events turned out so large that far fewer should be fetched ahead: open another."""
-        return self._prefetch > 2 * self._options.prefetch_for(self._event_bytes)
+    def misfetches(self) -> bool:
+        """Whether far fewer events should be fetched ahead (or far more, if their size was not known): open another."""
+        right = self._options.prefetch_for(self._event_bytes)
+        return self._prefetch > 2 * right or (self._guessing and right > 2 * self._prefetch)
 
     async def close(self) -> None:
         """Stop the SDK, which takes it up to a second."""
@@ -119,7 +126,8 @@ class EventHubReceiver:
                 partition_id=self._partition,
                 owner_level=self._epoch,
                 prefetch=self._prefetch,
-                max_batch_size=self._options.max_batch,
+                # The SDK fetches on while it holds no more than a batch: a larger one would undo the prefetch.
+                max_batch_size=min(self._options.max_batch, self._prefetch),
                 max_wait_time=self._options.max_wait_seconds,
                 starting_position=position,
                 starting_position_inclusive=inclusive,

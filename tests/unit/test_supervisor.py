@@ -5,7 +5,8 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.supervisor import assign
+from service.config import Settings
+from service.supervisor import Supervisor, assign
 
 
 def worker(held, share):
@@ -48,3 +49,12 @@ def test_shares_never_sum_to_more_than_the_whole(data):
                 said[number] = assigned[number]
         in_force = sum(max(said[number], assigned[number]) for number in range(count))
         assert in_force <= 1
+
+
+async def test_a_replica_is_ready_when_all_its_workers_are():
+    supervisor = Supervisor(Settings(workers=2), None)
+    assert supervisor.not_ready() == "2 of 2 workers are not up"
+    supervisor._heard = {0: {"faults": []}, 1: {"faults": ["Cosmos has not been reached yet"]}}
+    assert supervisor.not_ready() == "Cosmos has not been reached yet"
+    supervisor._heard = {0: {"faults": []}, 1: {"faults": []}}
+    assert supervisor.not_ready() is None

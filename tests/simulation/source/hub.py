@@ -97,7 +97,7 @@ class SimulatedClient:
 class SimulatedReceiver:
     """Keeps the rules: an equal or higher epoch takes over, a lower one is refused."""
 
-    overfetches = False
+    misfetches = False
 
     def __init__(self, client: SimulatedClient, hub: SimulatedHub, partition: PartitionId, epoch: int, read_from):
         self._client = client

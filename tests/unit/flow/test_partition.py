@@ -11,6 +11,7 @@ from service.flow.backlog import Backlog, BacklogLimits
 from service.flow.partition import Intake, PartitionFlow
 from service.flow.slots import Slots
 from service.sink.outcome import Outcome
+from service.sink.record import Operation, Record
 from service.source.leases import Checkpoint, CloseReason
 
 
@@ -45,12 +46,13 @@ def sink():
 
 @pytest.fixture
 def make_flow(ownership, sink):
-    def make(*, start=None, rate=None, records=lambda event: [event.sequence], limits=None):
+    def make(*, start=None, rate=None, records=1, limits=None):
         ownership.start = start
         slots = Slots(rate)
         flows = []
         backlog = Backlog(limits or BacklogLimits(), lambda: [flow.worklist for flow in flows])
-        flow = PartitionFlow(ownership, lambda event, hub, partition: records(event), sink, slots, backlog, Intake())
+        made = lambda event, hub, partition: [Record(Operation.UPSERT, n, body=event.body) for n in range(records)]  # noqa: E731
+        flow = PartitionFlow(ownership, made, sink, slots, backlog, Intake())
         flows.append(flow)
         flow.slots_for_test = slots
         return flow
@@ -71,6 +73,39 @@ async def test_checkpoint_stays_behind_a_slow_record(make_flow, sink, event, wri
     sink.settle(2)
     await flow.checkpoint()
     assert (written[-1].sequence, written[-1].done_ahead) == (4, None)
+
+
+async def test_a_slow_checkpoint_is_in_nobodys_way(make_flow, sink, event, ownership):
+    arrived, go_on = asyncio.Event(), asyncio.Event()
+
+    async def write(_):
+        arrived.set()
+        await go_on.wait()
+
+    ownership.write_checkpoint = write
+    flow = make_flow()
+    await flow.events([event()])
+    sink.settle(0)
+    writing = asyncio.create_task(flow.checkpoint())
+    async with asyncio.timeout(5):
+        await arrived.wait()
+        await flow.events([event(), event()])
+        sink.settle(2, 1)
+    assert flow.worklist.frontier.sequence == 2
+    assert not writing.done()
+    go_on.set()
+    await writing
+
+
+async def test_offsets_are_carried_and_never_read(make_flow, sink, event, written):
+    flow = make_flow()
+    events = [event() for _ in range(3)]
+    for number, opaque in enumerate(("zz:9", "", "aa:10")):
+        events[number].offset = opaque
+    await flow.events(events)
+    sink.settle(2, 0, 1)
+    await flow.checkpoint()
+    assert (written[-1].sequence, written[-1].offset) == (2, "aa:10")
 
 
 async def test_an_unchanged_frontier_is_not_written_again(make_flow, sink, event, written):
@@ -109,7 +144,7 @@ async def test_an_unreadable_map_costs_a_redo_and_nothing_else(make_flow, sink, 
 
 
 async def test_every_record_pays_one_slot(make_flow, sink, event):
-    flow = make_flow(rate=100, records=lambda e: [1, 2, 3])
+    flow = make_flow(rate=100, records=3)
     async with asyncio.timeout(5):
         await flow.events([event() for _ in range(4)])
     assert flow.slots_for_test.statistics().used == 12
@@ -188,7 +223,8 @@ async def test_what_does_not_drain_in_time_is_left_for_the_next_owner(make_flow,
 
 
 async def test_bytes_pause_intake_and_completions_resume_it(make_flow, sink, event):
-    flow = make_flow(limits=replace(BacklogLimits(), bytes=20_000))
+    # An event and the document made of it are both in memory: two of 9,000 bytes take 38,000.
+    flow = make_flow(limits=replace(BacklogLimits(), bytes=40_000))
     await flow.events([event(body=b"x" * 9000)])
     await flow.events([event(body=b"x" * 9000)])
     waiting = asyncio.create_task(flow.events([event(body=b"x" * 9000)]))

@@ -35,6 +35,10 @@ def test_no_period_gives_more_than_its_slots(rate):
         clock.advance(tick * clock.period_seconds, waited_for=True)
 
 
+def test_periods_are_a_tenth_of_a_second_from_10_on_and_a_second_below():
+    assert [SlotClock(Fraction(rate), 0.0).period_seconds for rate in (1, 9, 10, 3000)] == [1.0, 1.0, 0.1, 0.1]
+
+
 def test_the_first_second_is_no_burst():
     assert admitted(1000, 1.0) == 1000
 

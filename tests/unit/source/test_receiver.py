@@ -3,7 +3,9 @@
 from azure.eventhub import EventData
 from azure.eventhub.amqp import AmqpAnnotatedMessage, AmqpMessageProperties
 
-from service.source.receiver import ReceiverOptions, convert
+from service.errors import Retry
+from service.source.hub import After
+from service.source.receiver import EventHubReceiver, ReceiverOptions, convert
 
 
 def _event(**message) -> EventData:
@@ -38,7 +40,25 @@ def test_the_senders_properties_and_content_headers_are_kept():
 
 def test_fewer_events_are_fetched_ahead_the_larger_they_are():
     options = ReceiverOptions(prefetch=3000, prefetch_bytes=8 << 20)
-    assert options.prefetch_for(0) == 3000
     assert options.prefetch_for(1000) == 3000
     assert options.prefetch_for(100_000) == 83
     assert options.prefetch_for(1 << 30) == 1
+
+
+def test_events_of_a_size_that_nobody_knows_are_fetched_with_care_and_then_as_they_turn_out():
+    options = ReceiverOptions(prefetch=3000, prefetch_bytes=8 << 20)
+    receiver = EventHubReceiver(None, "0", 1, After(-1), options=options, translate=Retry)
+    assert receiver._prefetch == 512
+    receiver._event_bytes = 1_000.0
+    assert receiver.misfetches
+    receiver._event_bytes = 20_000.0
+    assert not receiver.misfetches
+    receiver._event_bytes = 100_000.0
+    assert receiver.misfetches
+
+
+def test_a_receiver_that_knew_the_size_is_not_replaced_because_events_became_smaller():
+    options = ReceiverOptions(prefetch=3000, prefetch_bytes=8 << 20)
+    receiver = EventHubReceiver(None, "0", 1, After(-1), options=options, translate=Retry, event_bytes=100_000)
+    receiver._event_bytes = 1_000.0
+    assert not receiver.misfetches
