@@ -69,7 +69,7 @@ def letter_line(letter: Letter, *, with_body: bool = True) -> bytes:
         "index": letter.index,
         "offset": event.offset,
         "enqueued": datetime.fromtimestamp(event.enqueued_ms / 1000, UTC).isoformat(timespec="milliseconds"),
-        "properties": {_plain(name): _plain(value) for name, value in event.properties.items()},
+        "properties": {str(_plain(name)): _plain(value) for name, value in event.properties.items()},
         "content_type": event.content_type,
         "content_encoding": event.content_encoding,
         "body": base64.b64encode(event.body).decode() if with_body else None,

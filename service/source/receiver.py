@@ -19,7 +19,10 @@ from azure.eventhub.amqp import AmqpMessageBodyType
 from service.errors import SluiceError
 from service.source.events import BodyKind, Event, PartitionId
 from service.source.hub import After, ReadFrom
+from service.source.payloads import install
 from service.source.start import AtEdge, AtOffset, AtSequence, AtTime
+
+install()
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,8 +183,9 @@ _NO_PROPERTIES: dict[Any, Any] = {}
 _KINDS: dict[Any, BodyKind] = {AmqpMessageBodyType.VALUE: "value", AmqpMessageBodyType.SEQUENCE: "sequence"}
 
 
-def _text(value: bytes | str | None) -> str | None:
-    return value.decode() if isinstance(value, bytes) else value
+def _text(value: object) -> str | None:
+    """A sender may have put anything there: what is no text says nothing."""
+    return value.decode(errors="replace") if isinstance(value, bytes) else value if isinstance(value, str) else None
 
 
 def _starting(read_from: ReadFrom) -> tuple[str | int | datetime, bool]:

@@ -23,7 +23,7 @@ def answer(connection: Connection, request: Message) -> Message:
         return reply(request, 400, "BadRequest: The operation is not put-token.")
     resource = resource_path(_text(fields.get("name")))
     try:
-        until = _check(connection, _text(fields.get("type")), _text(request.body), resource)
+        until = check_token(connection, _text(fields.get("type")), _text(request.body), resource)
         if resource:
             # The SDK's live tests expect a refusal at this point for a hub that is not there.
             connection.namespace.hub(resource.partition("/")[0])
@@ -46,7 +46,8 @@ def reply(
     return Message(properties=properties, application_properties=fields, body=body)
 
 
-def _check(connection: Connection, kind: str, token: str, resource: str) -> float:
+def check_token(connection: Connection, kind: str, token: str, resource: str) -> float:
+    """When a token that covers `resource` expires; Unauthorized if it does not hold."""
     access = connection.namespace.access
     if kind == SAS_TYPE:
         return access.check_sas(token, resource)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from service.amqp.errors import NOT_FOUND, UNAUTHORIZED_ACCESS, AmqpError
 from service.amqp.messages import Message
 from service.amqp.types import Array, Int, Timestamp
-from service.local.event_hubs.cbs import reply
+from service.local.event_hubs.access import Unauthorized
+from service.local.event_hubs.cbs import JWT_TYPE, SAS_TYPE, check_token, reply
 from service.local.event_hubs.namespace import SERVER_BUSY
 
 if TYPE_CHECKING:
@@ -33,12 +34,24 @@ def answer(connection: Connection, request: Message) -> Message:
 def _read(connection: Connection, fields: dict[str, str]) -> dict[object, object]:
     name, kind = fields.get("name", ""), fields.get("type")
     connection.namespace.faults.check_busy(name)
-    if not connection.grants.allows(f"{name.lower()}/$management"):  # JS puts its token for this, Python for the hub
-        connection.grants.check(name.lower())
+    _check_access(connection, name.lower(), fields.get("security_token", ""))
     hub = connection.namespace.hub(name)
     if fields.get("operation") != "READ" or kind not in (HUB_TYPE, PARTITION_TYPE):
         raise AmqpError(f"The operation '{fields.get('operation')}' on '{kind}' is not known.", "amqp:not-implemented")
     return _hub(hub) if kind == HUB_TYPE else _partition(hub, hub.partition(fields.get("partition", "")))
+
+
+def _check_access(connection: Connection, name: str, token: str) -> None:
+    """JS puts its token to $cbs for the node, Python and Go for the hub; Java only shows it in the request."""
+    grants, resource = connection.grants, f"{name}/$management"
+    if grants.allows(resource) or grants.allows(name):
+        return
+    if not token:
+        grants.check(name)
+    try:
+        check_token(connection, SAS_TYPE if token.startswith("SharedAccessSignature ") else JWT_TYPE, token, resource)
+    except Unauthorized as refusal:
+        raise AmqpError(str(refusal), UNAUTHORIZED_ACCESS) from None
 
 
 def _hub(hub: Hub) -> dict[object, object]:

@@ -9,8 +9,16 @@ from azure.eventhub import EventData
 from azure.eventhub.aio import EventHubProducerClient
 from azure.eventhub.exceptions import ConnectError, ConnectionLostError, EventHubError
 
+from service.amqp.messages import APPLICATION_PROPERTIES, DATA, section
+from service.amqp.performatives import Disposition, Transfer
+from service.amqp.types import Char
 from service.local.event_hubs.control import Scope
-from tests.contract.event_hubs.conftest import until
+from service.source.connect import HubAddress, connect_hub
+from service.source.events import Event, PartitionId
+from service.source.receiver import ReceiverOptions
+from service.source.start import AtEdge
+from tests.contract.event_hubs.conftest import SECONDS, until
+from tests.contract.event_hubs.raw import RawClient
 
 
 async def test_properties_of_hub_and_partitions(server, producer):
@@ -151,3 +159,29 @@ async def test_a_busy_hub_refuses_sends_until_it_is_not(server, producer):
     server.control.busy("hub", on=False)
     await producer.send_batch([EventData("c")], partition_id="0")
     assert server.hub("hub").partition("0").log.end == 2
+
+
+async def test_an_event_whose_properties_the_sdk_cannot_read_passes_through_our_receiver(server):
+    """Java's char, for one: the SDK's receiver would fail on it again and again."""
+    odd = section(APPLICATION_PROPERTIES, {"letter": Char(0x41)}) + section(DATA, b"odd")
+    async with RawClient(server.port) as raw:
+        await raw.open()
+        await raw.attach_sender("hub/Partitions/0")
+        for payload in (section(DATA, b"before"), odd, section(DATA, b"after")):
+            raw.send(Transfer(0, raw.next_id, b"t", 0), payload=payload)
+            raw.next_id += 1
+            await raw.expect(Disposition)
+    address = HubAddress("hub", "$Default", connection_string=server.connection_string())
+    hub = connect_hub(address, ReceiverOptions(max_wait_seconds=0.2))
+    receiver = hub.receiver(PartitionId("0"), 0, AtEdge("earliest"))
+    events: list[Event] = []
+    async with asyncio.timeout(SECONDS):
+        while len(events) < 3:
+            events += await receiver.receive()
+    await receiver.close()
+    await hub.close()
+    assert [(event.body, event.properties) for event in events] == [
+        (b"before", {}),
+        (b"odd", {b"letter": 0x41}),
+        (b"after", {}),
+    ]

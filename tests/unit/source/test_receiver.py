@@ -38,6 +38,13 @@ def test_the_senders_properties_and_content_headers_are_kept():
     assert (event.content_type, event.content_encoding) == ("application/json", "gzip")
 
 
+def test_content_headers_that_are_no_text_do_no_harm():
+    item = _event(data_body=b"{}")
+    item.raw_amqp_message.properties = AmqpMessageProperties(content_type=b"\xff", content_encoding=5)
+    (event,) = convert([item])
+    assert (event.content_type, event.content_encoding, event.body) == ("\ufffd", None, b"{}")
+
+
 def test_fewer_events_are_fetched_ahead_the_larger_they_are():
     options = ReceiverOptions(prefetch=3000, prefetch_bytes=8 << 20)
     assert options.prefetch_for(1000) == 3000
