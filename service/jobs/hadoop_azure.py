@@ -17,7 +17,7 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from service.jobs.faults import first_line
+from service.jobs.faults import BadInput
 from service.jobs.storage import Blobs
 
 log = structlog.get_logger(__name__)
@@ -27,6 +27,8 @@ _SIGNED_FOR: Final = timedelta(hours=24)
 _CLOCKS_DIFFER: Final = timedelta(minutes=5)
 _REQUEST_BYTES: Final = str(16 * 1024 * 1024)
 """Files are read from beginning to end: few large requests. Hadoop's default is 4 MB."""
+_CLIENT: Final = "org.apache.hadoop.fs.azurebfs.services.AbfsBlobClient"
+"""Speaks to the blob service; in hadoop-azure 3.4.2 and newer."""
 _GLOB: Final = re.compile(r"([\\*?\[\]{}])")
 
 
@@ -69,23 +71,32 @@ def access_to(blobs: Blobs) -> Access:
         return Access(f"{scheme}://{blobs.container}@{host.replace('.blob.', '.dfs.', 1)}", options)
 
 
-def opens(spark: SparkSession, access: Access, name: str) -> bool:
+def opens(spark: SparkSession, blobs: Blobs, name: str) -> bool:
     """Whether this Spark can open a blob: tried, since class path, version and rights all have to be right."""
     try:
-        jvm = spark.sparkContext._jvm  # noqa: SLF001 - there is no other way to Hadoop from Python
-        conf = jvm.org.apache.hadoop.conf.Configuration(spark.sparkContext._jsc.hadoopConfiguration())  # type: ignore[union-attr] # noqa: SLF001
+        jvm, context = spark.sparkContext._jvm, spark.sparkContext._jsc  # noqa: SLF001 - there is no other way to Hadoop
+        hadoop = jvm.org.apache.hadoop  # type: ignore[union-attr]
+        conf = hadoop.conf.Configuration(context.hadoopConfiguration())
+        if conf.getClassByNameOrNull(_CLIENT) is None:
+            return False
+        access = access_to(blobs)
         for key, value in {**access.options, "fs.azure.io.retry.max.retries": "1"}.items():
             conf.set(key, value)
-        path = jvm.org.apache.hadoop.fs.Path(access.path(name))  # type: ignore[union-attr]
+        path = hadoop.fs.Path(access.path(name))
         files = path.getFileSystem(conf)
         try:
             files.getFileStatus(path)
         finally:
             files.close()
-    except (Py4JError, PySparkException, AttributeError) as fault:
-        log.debug("Spark cannot open blobs itself", why=first_line(fault))
+    except (Py4JError, PySparkException, AttributeError, BadInput) as fault:
+        log.warning("Spark cannot open the blobs itself, although it has hadoop-azure", why=_telling(fault))
         return False
     return True
+
+
+def _telling(fault: BaseException) -> str:
+    """Java's own message begins in the second line."""
+    return (str(fault).splitlines() or [""])[:2][-1][:300]
 
 
 def literal(path: str) -> str:

@@ -180,9 +180,7 @@ class Source:
             return self._capture_reader(None)
         store, jvm = self._store(), capture.probe(self._spark)
         in_place = (
-            jvm is not None
-            and isinstance(store, Blobs)
-            and hadoop_azure.opens(self._spark, hadoop_azure.access_to(store), unit.files[0].name)
+            jvm is not None and isinstance(store, Blobs) and hadoop_azure.opens(self._spark, store, unit.files[0].name)
         )
         if isinstance(store, Blobs) and not in_place and not is_local(self._spark):
             jvm = None  # the tasks of a cluster do not see the driver's disk

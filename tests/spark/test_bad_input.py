@@ -12,8 +12,9 @@ import pytest
 from azure.storage.blob import AccountSasPermissions, BlobServiceClient, ResourceTypes, generate_account_sas
 
 from service.errors import DeadLetterFlood, SetupFault
-from service.jobs import commands, source
+from service.jobs import commands, hadoop_azure, source
 from service.jobs.faults import BadInput
+from service.jobs.storage import Blobs
 from service.local.event_hubs.capture_avro import SCHEMA
 from tests.support.unprivileged import unprivileged
 
@@ -205,6 +206,12 @@ def test_blobs_that_may_be_listed_but_not_read_are_named_and_nothing_is_written(
     with pytest.raises(BadInput, match=r"none of the 2 files can be read; .*\.avro: .*refuses access"):
         commands.backfill(world.backfill(), world.settings())
     assert world.documents() == []
+
+
+def test_without_hadoops_file_system_no_signature_is_asked_for(spark, monkeypatch):
+    """An identity may lack the right to sign, and need not have it then."""
+    monkeypatch.setattr(hadoop_azure, "access_to", lambda _: pytest.fail("asked"))
+    assert not hadoop_azure.opens(spark, Blobs("capture", "", "https://nowhere.invalid"), "0.avro")
 
 
 def test_an_account_that_may_not_be_read_at_all_ends_it_at_once(spark, world):

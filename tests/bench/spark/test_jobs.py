@@ -75,7 +75,7 @@ def test_capture_from_blobs_by_spark_and_by_fastavro(spark, captured, tmp_path):
     names = NameFormat(CAPTURE_NAMES)
     unit = Unit(0, files=capture.list_capture(captured, names, None, None).parts)
     events = len(unit.files) * FILE_EVENTS
-    assert hadoop_azure.opens(spark, hadoop_azure.access_to(captured), unit.files[0].name)
+    assert hadoop_azure.opens(spark, captured, unit.files[0].name)
     jvm = capture.probe(spark)
     in_place = capture.CaptureReader(captured, names, 1, jvm, in_place=True)
     staged = capture.CaptureReader(captured, names, 1, jvm)
