@@ -5,6 +5,7 @@ import json
 import pytest
 
 from service.local.stack import StackOptions
+from tests.support.otlp import receiving
 from tests.support.stack import Process, RunningStack
 
 
@@ -29,14 +30,22 @@ def sluice(tmp_path):
     """Start `sluice` with these arguments; it does not outlive the test."""
     running = []
 
-    def start(*arguments, **settings):
-        process = Process(*arguments, folder=tmp_path, settings={k: str(v) for k, v in settings.items()})
+    def start(*arguments, data_bytes=0, **settings):
+        settings = {name: str(value) for name, value in settings.items()}
+        process = Process(*arguments, folder=tmp_path, settings=settings, data_bytes=data_bytes)
         running.append(process)
         return process
 
     yield start
     for process in running:
         process.__exit__()
+
+
+@pytest.fixture
+def otlp():
+    """A receiver of OTLP, to be sent to with its `settings`."""
+    with receiving() as receiver:
+        yield receiver
 
 
 @pytest.fixture

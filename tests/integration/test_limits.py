@@ -3,6 +3,7 @@
 import time
 
 import psutil
+import pytest
 
 from tests.support.stack import until
 
@@ -69,16 +70,57 @@ def test_one_stuck_record_holds_the_frontier_and_nothing_else(make_stack, sluice
     assert second.records()["skipped"] > 9_000
 
 
-def test_big_events_pause_intake_instead_of_eating_the_memory(make_stack, sluice, preload):
-    stack = make_stack(throughput=400, physical_partitions=1)
-    preload(stack, 4_000, size=50_000)
-    settings = {"ALLOW_BACKLOG_BYTES": "32MiB", "EVENTHUB_PREFETCH": 300}
-    process = sluice("run", "--env-file", str(stack.env_file), **settings)
-    until(lambda: process.status() and process.status()["backlog"]["paused"], 60, "paused", process=process)
-    time.sleep(3)
-    assert process.status()["backlog"]["bytes"] <= 32 * 1024 * 1024
-    assert psutil.Process(process.process.pid).memory_info().rss < 500 * 1024 * 1024
-    assert process.process.poll() is None
+@pytest.mark.proof
+@pytest.mark.timeout(300)
+def test_a_record_stuck_for_a_minute_at_3000_a_second_costs_the_others_nothing(make_stack, sluice, preload):
+    rate, seconds = 3_000, 60
+    stack = make_stack(partitions=2)
+    stuck = "doc-00006000"
+    stack.call(lambda: stack.container.faults.fail_next(10**6, 449, scope="operation", document_id=stuck))
+    count = rate * (seconds + 15)
+    preload(stack, count)
+    process = sluice("run", "--env-file", str(stack.env_file), EVENTHUB_RATELIMIT=rate)
+    until(lambda: stack.call(lambda: stack.container.faults.happened), 60, "stuck", process=process)
+    began, before = time.monotonic(), committed(process)
+    memory = []
+    while time.monotonic() - began < seconds:
+        time.sleep(1)
+        memory.append(psutil.Process(process.process.pid).memory_info().rss)
+        waits, moves = frontier(process)["0"], frontier(process)["1"]
+        assert waits < 3_000
+    passed = time.monotonic() - began
+    others = committed(process) - before
+    # A batch may wait for a second, and every tenth of a second a period ends.
+    assert others >= rate * (passed - 2)
+    assert moves >= rate * (passed - 10) / 2
+    ahead = sum(row["done_ahead"] for row in process.status()["partitions"])
+    assert ahead >= rate * (passed - 3) / 2
+    grown = max(memory) - memory[0]
+    print(f"{others} others committed in {passed:.0f} s, {ahead} done ahead, memory grew by {grown / 1e6:.0f} MB")
+    assert grown < 100e6  # with their bodies they would take more than 200 MB
+    stack.call(stack.container.faults.clear)
+    until(lambda: frontier(process)["0"] >= ahead, 15, "the checkpoint jumps", process=process)
+    until(lambda: committed(process) == count, 60, "all of them", process=process)
+
+
+@pytest.mark.timeout(300)
+def test_50_kb_events_within_1_gib_pause_intake_and_do_not_end_the_process(make_stack, sluice, preload):
+    """With every setting as it comes. What is preloaded, and what it becomes, is several times the memory there is."""
+    limit = 1024**3
+    stack = make_stack(partitions=16, throughput=400, physical_partitions=1)
+    preload(stack, 24_000, size=50_000)
+    process = sluice("run", "--env-file", str(stack.env_file), data_bytes=limit)
+    until(lambda: process.status() and process.status()["backlog"]["paused"], 90, "paused", process=process)
+    time.sleep(5)
+    assert process.status()["backlog"]["paused"]
+    print(f"peak {process.peak_bytes() / 1e6:.0f} MB, backlog {process.status()['backlog']['bytes'] / 1e6:.0f} MB")
+    assert process.peak_bytes() < 0.75 * limit
+    # Under way again it takes more, and stays within the limit.
+    stack.call(stack.container.set_throughput, 0)
+    already = committed(process)
+    until(lambda: committed(process) > already + 10_000, 90, "recovered", process=process)
+    assert process.peak_bytes() < 0.75 * limit
+    assert process.stop() == 0
 
 
 def test_a_dry_run_counts_and_writes_nothing(make_stack, sluice, preload):

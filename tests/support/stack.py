@@ -80,13 +80,17 @@ class RunningStack:
 class Process:
     """One `sluice` process. Its output goes to a file, so that a full pipe cannot stop it."""
 
-    def __init__(self, *arguments: str, folder: Path, settings: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, *arguments: str, folder: Path, settings: dict[str, str] | None = None, data_bytes: int = 0
+    ) -> None:
+        """`data_bytes`: the kernel gives it no more memory than this; 0: as much as there is."""
         self.port = free_port()
         self.log = folder / f"{arguments[0]}-{self.port}.log"
         environment = {**os.environ, "HTTP_PORT": str(self.port), "LOG_FORMAT": "json", **(settings or {})}
+        limited = ["prlimit", f"--data={data_bytes}"] if data_bytes else []
         with self.log.open("wb") as output:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "service", *arguments],
+                [*limited, sys.executable, "-m", "service", *arguments],
                 env=environment,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -115,6 +119,11 @@ class Process:
     def cpu_seconds(self) -> float:
         times = psutil.Process(self.process.pid).cpu_times()
         return times.user + times.system
+
+    def peak_bytes(self) -> int:
+        """The most memory that it ever had resident."""
+        lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
 
     def status(self) -> dict | None:
         """What /status says; None while nobody listens."""

@@ -1,3 +1,3 @@
-from tests.integration.conftest import make_stack, preload, sluice
+from tests.integration.conftest import make_stack, otlp, preload, sluice
 
-__all__ = ["make_stack", "preload", "sluice"]
+__all__ = ["make_stack", "otlp", "preload", "sluice"]
