@@ -132,7 +132,8 @@ class Allowance:
         if not ledger.rate:
             await self._look(blob)
             return
-        while (lacking := self._spent(ledger, on_their_way, ru) + records * self._each(ledger, ru) - self._leased) > 0:
+        each = self._each(ledger, on_their_way, ru)
+        while (lacking := self._spent(ledger, on_their_way, ru) + records * each - self._leased) > 0:
             await self._lease(blob, ledger, lacking)
         self._taken += records
 
@@ -151,13 +152,16 @@ class Allowance:
             await blob.change(lambda page: page.give_back(left, ledger.rate))
 
     def _spent(self, ledger: Ledger, on_their_way: int, ru: float) -> float:
-        return self._taken if ledger.counts == "records" else ru + on_their_way * self._each(ledger, ru)
+        if ledger.counts == "records":
+            return self._taken
+        return ru + on_their_way * self._each(ledger, on_their_way, ru)
 
-    def _each(self, ledger: Ledger, ru: float) -> float:
-        """What a record costs, as far as is known."""
+    def _each(self, ledger: Ledger, on_their_way: int, ru: float) -> float:
+        """What a record costs, by those that have been paid for."""
         if ledger.counts == "records":
             return 1.0
-        return ru / self._taken if self._taken and ru else _FIRST_GUESS_RU
+        settled = self._taken - on_their_way
+        return ru / settled if settled > 0 and ru else _FIRST_GUESS_RU
 
     async def _lease(self, blob: LedgerBlob, ledger: Ledger, lacking: float) -> None:
         amount = max(lacking, ledger.rate * _LEASE_SECONDS)

@@ -124,3 +124,37 @@ def test_a_hold_that_is_made_longer_while_tasks_wait_holds_them_all_the_time(rat
         assert [at for at in taken if at > 1_045]
 
     simulate(main, 1)
+
+
+@pytest.mark.parametrize("answer_seconds", [0.02, 0.25, 1.0])
+@pytest.mark.parametrize("work", [(5000,), (3000, 3000), (5000, 500)])
+def test_ru_are_spent_at_the_rate_however_late_their_price_is_known(work, answer_seconds):
+    """The price of a record is that of those that were answered: those on their way must not make it look cheaper."""
+    rate, price = 3000.0, 5.6
+
+    async def main():
+        loop = asyncio.get_running_loop()
+        ledger, blob = Ledger("c", "l", "ru", rate), MemoryLedger()
+        sent = []
+
+        async def task(records):
+            allowance = Allowance(blob, ledger, loop.time)
+            known = {"open": 0, "ru": 0.0}
+
+            def answer():
+                known["open"] -= 100
+                known["ru"] += 100 * price
+
+            for _ in range(records // 100):
+                await allowance.take(100, known["open"], known["ru"])
+                known["open"] += 100
+                sent.append(loop.time())
+                loop.call_later(answer_seconds, answer)
+
+        await asyncio.gather(*(task(records) for records in work))
+        # Ahead of the rate may be: half a second that nobody used, each task's lease, and what the first answers owe.
+        for number, at in enumerate(sent, 1):
+            assert number * 100 * price <= rate * (at - sent[0] + 0.5 + 0.5 * len(work) + answer_seconds) + 1
+        assert sent[-1] - sent[0] <= sum(work) * price / rate * 1.05
+
+    simulate(main, 1)
