@@ -16,6 +16,7 @@ from service.source.hub import PartitionDescription
 from service.source.layout import checkpoint_name, lease_name
 from service.source.lease_document import decode
 from service.source.ownership_document import stored_in
+from service.source.peers import latest_folder
 from service.source.store import Stored
 
 _TRIES = 4
@@ -90,7 +91,7 @@ async def _stored(blobs: Blobs, settings: Settings, hub: Hub, partition: Partiti
     if settings.lease_mode == "lease":
         blob = await blobs.get(lease_name(hub, partition))
         return decode(partition, blob.body).stored if blob else None
-    blob = await blobs.get(checkpoint_name(hub, partition))
+    blob = await blobs.get(checkpoint_name(await latest_folder(blobs, hub), partition))
     return stored_in(blob) if blob else None
 
 

@@ -8,24 +8,31 @@ What we add lies in the checkpoint blob's body, which their writes leave alone: 
 us, the hub's life, and the done-ahead set with the sequence it belongs to. Each claim writes that body anew, so the
 ETag a former owner of ours knows is void and its late checkpoint is refused. Hints that may get lost (who asks for it,
 when it moved) stand in the checkpoint blob's metadata, where one listing shows them.
+
+SDKs do not agree on the folder. Ours is the one that was written to last, and when a processor of another SDK turns up
+in another one, we let go of everything and join it there.
 """
 
 import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from weakref import WeakSet
+
+import structlog
 
 from service.errors import LeaseLost, Retry
 from service.source.blobs import Blob, Blobs, Conflict
 from service.source.events import Hub, PartitionId
 from service.source.foreign import refuse_foreign
-from service.source.layout import checkpoint_name, group_prefix, ownership_name
+from service.source.layout import checkpoint_name, folders, ownership_name
 from service.source.leases import Checkpoint
-from service.source.ownership_document import OFFSET, SEQUENCE, body_of, encode, stored_in
+from service.source.ownership_document import OFFSET, OURS, OWNER, SEQUENCE, body_of, encode, stored_in
+from service.source.peers import folder_of_peers, latest_folder
 from service.source.store import NOTHING_STORED, Lease, Stored
 
-_OWNER = "ownerid"
-_OURS, _MOVED, _WANTED, _WANTED_AT = "sluice_owner", "sluice_moved", "sluice_wanted", "sluice_wanted_at"
+_MOVED, _WANTED, _WANTED_AT = "sluice_moved", "sluice_wanted", "sluice_wanted_at"
 _TRIES = 4
+_log = structlog.get_logger()
 _UNKNOWN_OFFSET = ""
 
 
@@ -37,6 +44,8 @@ class BlobOwnership:
         self._adopt = adopt
         self._expiry_seconds = expiry_seconds
         self._hub = Hub("", "", "", 0)
+        self._folder = ""
+        self._holdings: WeakSet[OwnershipHolding] = WeakSet()
 
     async def prepare(self, hub: Hub) -> None:
         """Make the container, and refuse a first start beside lease blobs. Another hub's blobs have other names."""
@@ -44,18 +53,33 @@ class BlobOwnership:
         await self._blobs.make()
         if not self._adopt:
             await refuse_foreign(self._blobs, hub, "ownership")
+        self._folder = await latest_folder(self._blobs, hub)
 
     async def list(self, partitions: Sequence[PartitionId]) -> Sequence[Lease]:
-        """One listing gives both kinds of blobs."""
-        blobs = {blob.name: blob for blob in await self._blobs.list(group_prefix(self._hub))}
+        """One listing gives both kinds of blobs; where nobody but us is in it, another is looked for."""
+        table = await self._table(partitions)
+        if any(lease.live and not lease.asks for lease in table):
+            return table
+        joined = await folder_of_peers(self._blobs, self._hub, self._folder, self._expiry_seconds)
+        if joined is None:
+            return table
+        _log.warning("another SDK's processor keeps its blobs in another folder: joining it there", folder=joined)
+        self._folder = joined
+        for holding in self._holdings:
+            holding.leave(joined)
+        return await self._table(partitions)
+
+    async def _table(self, partitions: Sequence[PartitionId]) -> Sequence[Lease]:
+        folder = self._folder
+        blobs = {blob.name: blob for blob in await self._blobs.list(folder)}
         return [
-            self._lease(each, blobs.get(ownership_name(self._hub, each)), blobs.get(checkpoint_name(self._hub, each)))
+            self._lease(each, blobs.get(ownership_name(folder, each)), blobs.get(checkpoint_name(folder, each)))
             for each in partitions
         ]
 
     async def acquire(self, lease: Lease, host: str) -> "OwnershipHolding":
         """Claim over exactly the listed version, then make the former owner's ETag of the checkpoint void."""
-        name, claim = ownership_name(self._hub, lease.partition), {_OWNER: host}
+        name, claim = ownership_name(self._folder, lease.partition), {OWNER: host}
         try:
             if lease.version:
                 etag, _ = await self._blobs.set_metadata(name, claim, etag=lease.version)
@@ -64,13 +88,14 @@ class BlobOwnership:
                 etag = await self._blobs.put(name, b"", claim, etag=None)
         except Conflict as conflict:
             raise LeaseLost(lease.partition, f"another host was faster ({conflict.code})") from None
-        holding = OwnershipHolding(self._blobs, self._hub, lease.partition, host, etag)
+        holding = OwnershipHolding(self._blobs, self._hub, self._folder, lease.partition, host, etag)
+        self._holdings.add(holding)
         await holding.enter(moved=lease.live or lease.wanted_by == host)
         return holding
 
     async def ask(self, lease: Lease, host: str) -> None:
         """Leave our name in the checkpoint blob's metadata."""
-        name = checkpoint_name(self._hub, lease.partition)
+        name = checkpoint_name(self._folder, lease.partition)
         blob = await self._blobs.get(name)
         if blob is not None:
             hint = {_WANTED: host, _WANTED_AT: str(int(self._blobs.now))}
@@ -79,7 +104,7 @@ class BlobOwnership:
 
     async def read(self, partition: PartitionId) -> Stored | None:
         """What the checkpoint blob says."""
-        blob = await self._blobs.get(checkpoint_name(self._hub, partition))
+        blob = await self._blobs.get(checkpoint_name(self._folder, partition))
         return stored_in(blob) if blob else None
 
     async def close(self) -> None:
@@ -88,7 +113,7 @@ class BlobOwnership:
 
     def _lease(self, partition: PartitionId, owned: Blob | None, checkpoint: Blob | None) -> Lease:
         now = self._blobs.now
-        owner = owned.metadata.get(_OWNER, "") if owned else ""
+        owner = owned.metadata.get(OWNER, "") if owned else ""
         age = now - owned.modified.timestamp() if owned and owned.modified else 0.0
         hints: Mapping[str, str] = checkpoint.metadata if checkpoint else {}
         moved = hints.get(_MOVED)
@@ -101,7 +126,7 @@ class BlobOwnership:
             now - float(moved) if moved else None,
             hints.get(_WANTED, ""),
             now - float(hints.get(_WANTED_AT) or now),
-            asks=bool(owner) and hints.get(_OURS) == owner,
+            asks=bool(owner) and hints.get(OURS) == owner,
         )
 
 
@@ -123,9 +148,11 @@ class OwnershipHolding:
     epoch = 0
     """The SDKs' processors read with owner level 0; a higher one would lock them out."""
 
-    def __init__(self, blobs: Blobs, hub: Hub, partition: PartitionId, host: str, etag: str) -> None:
+    def __init__(self, blobs: Blobs, hub: Hub, folder: str, partition: PartitionId, host: str, etag: str) -> None:
         self._blobs = blobs
         self._hub = hub
+        self._folder = folder
+        self._left_for = ""
         self._host = host
         self._etag = etag
         self._place = _Place()
@@ -146,6 +173,8 @@ class OwnershipHolding:
         """Read the checkpoint and write it back with the next generation, over exactly what was read."""
         for _ in range(_TRIES):
             place = await self._look()
+            if place.stored.checkpoint is None:
+                place = replace(await self._look_elsewhere(), etag=place.etag)
             place = replace(place, generation=place.generation + 1, wanted="", wanted_at="")
             if moved:
                 place = replace(place, moved=str(int(self._blobs.now)))
@@ -157,12 +186,17 @@ class OwnershipHolding:
                 return
         raise Retry(f"partition {self.partition}: its checkpoint changes all the time")
 
+    def leave(self, folder: str) -> None:
+        """The others are in that folder: what is held here is held no longer."""
+        self._left_for = folder
+
     async def renew(self) -> None:
         """Claim it again, over the version we wrote."""
-        name = ownership_name(self._hub, self.partition)
+        self._check_left()
+        name = ownership_name(self._folder, self.partition)
         for _ in range(_TRIES):
             try:
-                self._etag, _ = await self._blobs.set_metadata(name, {_OWNER: self._host}, etag=self._etag)
+                self._etag, _ = await self._blobs.set_metadata(name, {OWNER: self._host}, etag=self._etag)
             except Conflict as conflict:
                 # Either another host's claim, or our own whose answer was lost.
                 await self._still_ours(conflict)
@@ -174,6 +208,7 @@ class OwnershipHolding:
         """Over the version we know. Where another wrote meanwhile: if it is still ours, and lower, write over that."""
         if self._released:
             raise LeaseLost(self.partition, "it was let go")
+        self._check_left()
         for _ in range(_TRIES):
             old = self.stored.checkpoint
             if old is not None and checkpoint.sequence < old.sequence and not back:
@@ -200,7 +235,9 @@ class OwnershipHolding:
                 self._place = replace(place, etag=await self._put(place))
         for _ in range(_TRIES):
             try:
-                await self._blobs.set_metadata(ownership_name(self._hub, self.partition), {_OWNER: ""}, etag=self._etag)
+                await self._blobs.set_metadata(
+                    ownership_name(self._folder, self.partition), {OWNER: ""}, etag=self._etag
+                )
             except Conflict as conflict:
                 await self._still_ours(conflict)
             else:
@@ -208,14 +245,26 @@ class OwnershipHolding:
 
     async def _still_ours(self, conflict: Conflict) -> None:
         """Read the ownership; adopt its ETag if it is ours, else LeaseLost."""
-        blob = await self._blobs.get(ownership_name(self._hub, self.partition))
-        owner = blob.metadata.get(_OWNER, "") if blob else ""
+        blob = await self._blobs.get(ownership_name(self._folder, self.partition))
+        owner = blob.metadata.get(OWNER, "") if blob else ""
         if blob is None or owner != self._host:
             raise LeaseLost(self.partition, f"{owner or 'nobody'} has it now ({conflict.code})")
         self._etag = blob.etag
 
+    def _check_left(self) -> None:
+        if self._left_for:
+            raise LeaseLost(self.partition, f"the group's blobs are in {self._left_for} now")
+
+    async def _look_elsewhere(self) -> _Place:
+        """A checkpoint that was written before the folder changed: to be written here as new."""
+        for folder in folders(self._hub):
+            blob = await self._blobs.get(checkpoint_name(folder, self.partition)) if folder != self._folder else None
+            if blob is not None and (stored := stored_in(blob)).checkpoint is not None:
+                return _Place(stored)
+        return _Place()
+
     async def _look(self) -> _Place:
-        blob = await self._blobs.get(checkpoint_name(self._hub, self.partition))
+        blob = await self._blobs.get(checkpoint_name(self._folder, self.partition))
         if blob is None:
             return _Place()
         return _Place(
@@ -233,10 +282,10 @@ class OwnershipHolding:
         metadata = {
             SEQUENCE: str(checkpoint.sequence),
             OFFSET: checkpoint.offset or _UNKNOWN_OFFSET,
-            _OURS: self._host,
+            OURS: self._host,
         }
         hints = {_MOVED: place.moved, _WANTED: place.wanted, _WANTED_AT: place.wanted_at}
-        name = checkpoint_name(self._hub, self.partition)
+        name = checkpoint_name(self._folder, self.partition)
         metadata |= {key: value for key, value in hints.items() if value}
         return await self._blobs.put(
             name, encode(place.stored, place.generation, self._host), metadata, etag=place.etag

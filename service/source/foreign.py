@@ -6,9 +6,10 @@ from typing import Literal
 from service.errors import BadSettings
 from service.source.blobs import Blobs
 from service.source.events import Hub, PartitionId
-from service.source.layout import checkpoint_name, group_prefix, lease_name, lease_prefix
+from service.source.layout import lease_prefix
 from service.source.lease_document import decode
 from service.source.ownership_document import stored_in
+from service.source.peers import latest_folder
 from service.source.store import Stored
 
 Layout = Literal["lease", "ownership"]
@@ -18,7 +19,7 @@ Layout = Literal["lease", "ownership"]
 async def refuse_foreign(blobs: Blobs, hub: Hub, layout: Layout) -> None:
     """BadSettings where this layout has nothing yet for the hub and the other one has."""
     other: Layout = "ownership" if layout == "lease" else "lease"
-    if await _partitions(blobs, hub, layout) or not await stored_by(blobs, hub, other):
+    if await _names(blobs, hub, layout) or not await stored_by(blobs, hub, other):
         return
     message = (
         f"the container {blobs.container} has checkpoints of {hub.name} and consumer group {hub.group} in the layout "
@@ -31,8 +32,7 @@ async def refuse_foreign(blobs: Blobs, hub: Hub, layout: Layout) -> None:
 async def stored_by(blobs: Blobs, hub: Hub, layout: Layout) -> Mapping[PartitionId, Stored]:
     """The checkpoints that a layout has for this hub, by partition."""
     found: dict[PartitionId, Stored] = {}
-    for partition in await _partitions(blobs, hub, layout):
-        name = lease_name(hub, partition) if layout == "lease" else checkpoint_name(hub, partition)
+    for partition, name in (await _names(blobs, hub, layout)).items():
         blob = await blobs.get(name)
         if blob is None:
             continue
@@ -46,7 +46,8 @@ async def stored_by(blobs: Blobs, hub: Hub, layout: Layout) -> Mapping[Partition
     return found
 
 
-async def _partitions(blobs: Blobs, hub: Hub, layout: Layout) -> list[PartitionId]:
-    prefix = lease_prefix(hub) if layout == "lease" else f"{group_prefix(hub)}checkpoint/"
-    names = [blob.name.removeprefix(prefix) for blob in await blobs.list(prefix)]
-    return sorted((PartitionId(name) for name in names if name.isdecimal()), key=int)
+async def _names(blobs: Blobs, hub: Hub, layout: Layout) -> Mapping[PartitionId, str]:
+    """The blobs that have a layout's checkpoints, by partition."""
+    prefix = lease_prefix(hub) if layout == "lease" else f"{await latest_folder(blobs, hub)}checkpoint/"
+    names = {blob.name.removeprefix(prefix): blob.name for blob in await blobs.list(prefix)}
+    return {PartitionId(each): names[each] for each in sorted(filter(str.isdecimal, names), key=int)}

@@ -5,11 +5,16 @@ from typing import Any
 
 import orjson
 
+from service.errors import SetupFault
 from service.source.blobs import Blob
 from service.source.leases import Checkpoint
 from service.source.store import NOTHING_STORED, Stored
 
+OWNER = "ownerid"
+"""In the metadata of an ownership blob, as the SDKs have it; the next two are in that of a checkpoint blob."""
 SEQUENCE, OFFSET = "sequencenumber", "offset"
+OURS = "sluice_owner"
+"""There too: the host of ours that wrote it."""
 
 
 def stored_in(blob: Blob) -> Stored:
@@ -17,6 +22,12 @@ def stored_in(blob: Blob) -> Stored:
     sequence = blob.metadata.get(SEQUENCE)
     if sequence is None:
         return NOTHING_STORED
+    if not sequence.removeprefix("-").isdecimal():
+        # .NET's processor can be told to write an offset alone. To start anew because of it would be worse.
+        raise SetupFault(
+            f"the checkpoint {blob.name} has no sequence number but {sequence[:40]!r}; let its owner write one, or "
+            "move it with `sluice checkpoints set`"
+        )
     body = body_of(blob)
     done_ahead = body.get("done_ahead") if body.get("sequence") == int(sequence) else None
     return Stored(Checkpoint(int(sequence), blob.metadata.get(OFFSET) or None, done_ahead), body.get("incarnation"))
