@@ -105,7 +105,7 @@ class ConsumerLink(OutgoingLink):
         for number, event in enumerate(events):
             if session.remote_incoming_window <= 0:
                 return number
-            connection.write(transfer_frames(session, self.handle, prefix + event))
+            session.send_transfers(self.handle, transfer_frames(session, self.handle, prefix + event))
         return len(events)
 
     def _metrics(self, log: PartitionLog) -> dict[object, object]:

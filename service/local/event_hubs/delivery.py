@@ -1,7 +1,7 @@
 """Transfers to a client, packed by hand: the hot way of the server.
 
 Every transfer is written with all eleven fields (see `service.amqp.performatives`), settled, and with one and the same
-delivery tag. A message must have one (2.7.5; go-amqp and proton-j fail without), but it needs to be unique only among
+delivery tag. A message must have one (2.7.5; go-amqp fails without), but it needs to be unique only among
 what is unsettled (2.6.12), and pyamqp keeps every tag that it has seen for the life of a link.
 """
 
@@ -31,16 +31,14 @@ def transfer_head(channel: int, handle: int) -> bytes:
     return struct.pack(">BBH3sBBBBIB", 2, 0, channel, b"\x00\x53\x14", 0xC0, 22, 11, 0x70, handle, 0x70)
 
 
-def transfer_frames(session: Session, handle: int, message: bytes) -> bytes:
-    """One message as one or several transfers; takes a delivery id, and the session's window for each frame."""
+def transfer_frames(session: Session, handle: int, message: bytes) -> list[bytes]:
+    """One message as one or several transfers, which take one delivery id."""
     room = session.connection.peer_max_frame_size - TRANSFER_SIZE
     head, delivery_id = transfer_head(session.channel, handle), session.next_delivery_id
-    out = []
+    frames = []
     for start in range(0, len(message) or 1, room):
         piece = message[start : start + room]
         more = start + room < len(message)
-        out.append(pack_transfer(TRANSFER_SIZE + len(piece), head, delivery_id, MORE if more else LAST))
-        out.append(piece)
-        session.sent_transfers(1)
+        frames.append(pack_transfer(TRANSFER_SIZE + len(piece), head, delivery_id, MORE if more else LAST) + piece)
     session.next_delivery_id = (delivery_id + 1) & MAX_UINT
-    return b"".join(out)
+    return frames

@@ -14,6 +14,8 @@ from service.amqp.messages import (
     DELIVERY_ANNOTATIONS,
     HEADER,
     MESSAGE_ANNOTATIONS,
+    SEQUENCE,
+    VALUE,
     binary_bounds,
     section,
     sections,
@@ -90,6 +92,8 @@ def publication(message: bytes, message_format: int) -> Publication:
             key = _key(decode(message, part.value)[0])
         elif part.code == DATA:
             bodies.append(message[binary_bounds(message, part.value) : part.end])
+        elif part.code in (SEQUENCE, VALUE):
+            raise DecodeError("The body of a batch is not data: its events would be lost.")
     return Publication(key, [_event(body, key)[0] for body in bodies])
 
 

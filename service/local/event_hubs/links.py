@@ -67,9 +67,8 @@ class OutgoingLink(Link):
     def on_flow(self, flow: Flow) -> None:
         """Takes new credit, delivers, and with `drain` gives up what is left."""
         if flow.link_credit is not None:
-            self.credit = max(0, ((flow.delivery_count or 0) + flow.link_credit - self.delivery_count) & MAX_UINT)
-            if self.credit > 0x7FFFFFFF:  # the client has not seen everything sent: negative in serial numbers
-                self.credit = 0
+            unseen = (self.delivery_count - (flow.delivery_count or 0)) & MAX_UINT
+            self.credit = max(0, flow.link_credit - unseen)
         if flow.drain:
             self.drain()
             self.delivery_count = (self.delivery_count + self.credit) & MAX_UINT
@@ -213,6 +212,6 @@ class ReplyLink(OutgoingLink):
         """Sends what waits, as far as the credit goes."""
         while self._waiting and self.credit > 0:
             message = self._waiting.popleft()
-            self.connection.write(transfer_frames(self.session, self.handle, message))
+            self.session.send_transfers(self.handle, transfer_frames(self.session, self.handle, message))
             self.credit -= 1
             self.delivery_count = (self.delivery_count + 1) & MAX_UINT

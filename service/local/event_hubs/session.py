@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from service.amqp.errors import HANDLE_IN_USE, NOT_ALLOWED, UNATTACHED_HANDLE, WINDOW_VIOLATION, AmqpError
@@ -31,6 +33,8 @@ class Session:
         self._next_incoming_id = begin.next_outgoing_id
         self._window = connection.namespace.limits.session_window
         self._incoming_window = self._window
+        self._waiting: deque[tuple[int, bytes]] = deque()
+        """Transfers, with their handles, of messages that took more frames than the client's window had room for."""
         self._awaiting_detach: set[int] = set()
         """Handles that the server detached: what the client sent before it knew is passed over."""
 
@@ -70,6 +74,16 @@ class Session:
             )
         )
 
+    def send_transfers(self, handle: int, frames: Iterable[bytes]) -> None:
+        """Writes as many of the frames as the client's window takes, behind those that already wait for it."""
+        self._waiting.extend([(handle, each) for each in frames])
+        self._send_waiting()
+
+    def _send_waiting(self) -> None:
+        while self._waiting and self.remote_incoming_window > 0:
+            self.connection.write(self._waiting.popleft()[1])
+            self.sent_transfers(1)
+
     def sent_transfers(self, frames: int) -> None:
         """Counts transfers against the client's window."""
         self.next_outgoing_id = (self.next_outgoing_id + frames) & MAX_UINT
@@ -81,6 +95,7 @@ class Session:
             del self.links[link.handle]
         if awaiting_reply:
             self._awaiting_detach.add(link.handle)
+        self._waiting = deque(each for each in self._waiting if each[0] != link.handle)
         if link.attached:
             link.attached = False
             link.closed()
@@ -109,14 +124,13 @@ class Session:
             self._awaiting_detach.discard(detach.handle)
             return
         self.forget(link)
-        self.send(Detach(detach.handle, closed=True))
+        self.send(Detach(detach.handle, closed=detach.closed))
 
     def _on_flow(self, flow: Flow) -> None:
         next_incoming_id = flow.next_incoming_id or 0
-        self.remote_incoming_window = (next_incoming_id + flow.incoming_window - self.next_outgoing_id) & MAX_UINT
-        if self.remote_incoming_window > 0x7FFFFFFF:
-            # Serial numbers (2.8.10): the client's view is older than its own window allows; or the window is vast.
-            self.remote_incoming_window = 0 if flow.incoming_window <= 0x7FFFFFFF else 0x7FFFFFFF
+        unseen = (self.next_outgoing_id - next_incoming_id) & MAX_UINT
+        self.remote_incoming_window = max(0, flow.incoming_window - unseen)
+        self._send_waiting()
         link = self.links.get(flow.handle) if flow.handle is not None else None
         if link is not None:
             link.on_flow(flow)

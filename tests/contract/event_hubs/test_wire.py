@@ -7,7 +7,16 @@ import pytest
 
 from service.amqp.decode import decode
 from service.amqp.frames import AMQP_HEADER, HEARTBEAT, SASL_HEADER, Frame, ProtocolHeader
-from service.amqp.messages import DATA, DELIVERY_ANNOTATIONS, MESSAGE_ANNOTATIONS, Message, section, sections
+from service.amqp.messages import (
+    DATA,
+    DELIVERY_ANNOTATIONS,
+    MESSAGE_ANNOTATIONS,
+    SEQUENCE,
+    VALUE,
+    Message,
+    section,
+    sections,
+)
 from service.amqp.performatives import Attach, Begin, Close, Detach, Disposition, End, Flow, SaslInit, Transfer
 from service.amqp.types import Described, Symbol, ULong
 from service.local.event_hubs.access import DEFAULT_KEY, DEFAULT_KEY_NAME, sas_token
@@ -55,7 +64,7 @@ async def test_deliveries_stop_exactly_at_the_credit(server, client):
     client.credit(3)
     got = [await client.expect(Transfer) for _ in range(3)]
     assert [sequence(one) for one in got] == [0, 1, 2]
-    # A tag must be there (2.7.5; the clients of Go and Java insist). That it is always the same spares pyamqp's memory.
+    # A tag must be there (2.7.5; Go's client insists). That it is always the same spares pyamqp's memory.
     assert all(one.body.settled for one in got)
     assert {one.body.delivery_tag for one in got} == {b"\0"}
     client.credit(2, count=3, incoming=3, echo=True)
@@ -97,6 +106,61 @@ async def test_an_event_larger_than_the_clients_frames_comes_in_parts(server):
         assert Message.decode(b"".join(part.payload for part in parts)).body == b"x" * 5000
         last = await client.expect(Transfer)
         assert (last.body.delivery_id, Message.decode(last.payload).body) == (1, b"y")
+
+
+async def test_an_event_of_more_frames_than_the_window_waits_for_it_between_its_parts(server):
+    server.hub("hub").append("0", [b"x" * 3000, b"y"])
+    async with RawClient(server.port) as client:
+        await client.open(max_frame_size=512)
+        await client.attach_receiver(PARTITION, selector=EARLIEST)
+        client.send(Flow(0, 3, 0, 2048, 0, 0, 2))
+        parts = [await client.expect(Transfer) for _ in range(3)]
+        client.send(Flow(3, 0, 0, 2048, echo=True))  # no room: the answer comes next, and no transfer before it
+        assert (await client.expect(Flow, ())).body.next_outgoing_id == 3
+        client.send(Flow(3, 2048, 0, 2048))
+        while parts[-1].body.more:
+            parts.append(await client.expect(Transfer))
+        assert {part.body.delivery_id for part in parts} == {0}
+        assert Message.decode(b"".join(part.payload for part in parts)).body == b"x" * 3000
+        assert Message.decode((await client.expect(Transfer)).payload).body == b"y"
+
+
+async def test_parts_that_wait_for_the_window_go_with_their_link(server):
+    server.hub("hub").append("0", [b"x" * 3000])
+    async with RawClient(server.port) as client:
+        await client.open(max_frame_size=512)
+        await client.attach_receiver(PARTITION, selector=EARLIEST)
+        client.send(Flow(0, 2, 0, 2048, 0, 0, 1))
+        for _ in range(2):
+            await client.expect(Transfer)
+        client.send(Detach(0, closed=True))
+        await client.expect(Detach, ())
+        client.send(Flow(2, 2048, 0, 2048, echo=True))
+        assert (await client.expect(Flow, ())).body.next_outgoing_id == 2
+
+
+async def test_credit_and_window_may_be_as_large_as_their_type(server, client):
+    server.hub("hub").append("0", [b"x"] * 3)
+    await client.attach_receiver(PARTITION, selector=EARLIEST)
+    client.send(Flow(0, 2**32 - 1, 0, 2048, 0, 0, 2**32 - 1))
+    assert [sequence(await client.expect(Transfer)) for _ in range(3)] == [0, 1, 2]
+    server.hub("hub").append("0", [b"x"])
+    client.send(Flow(1, 2**32 - 1, 0, 2048, 0, 1, 2**32 - 1))
+    assert sequence(await client.expect(Transfer)) == 3
+
+
+@pytest.mark.parametrize("closed", [True, False])
+async def test_a_detach_is_answered_in_kind(server, client, closed):
+    await client.attach_receiver(PARTITION, selector=EARLIEST)
+    client.send(Detach(0, closed=closed))
+    assert (await client.expect(Detach)).body.closed is closed
+
+
+@pytest.mark.parametrize("body", [section(VALUE, "x"), section(SEQUENCE, [1])], ids=["value", "sequence"])
+async def test_a_batch_without_data_is_rejected_and_not_swallowed(server, client, body):
+    await client.attach_sender("hub/Partitions/0")
+    client.send(Transfer(0, 0, b"t", BATCH_FORMAT), payload=body)
+    assert (await client.expect(Disposition)).body.state.descriptor == 0x25
 
 
 async def test_runtime_metrics_come_only_to_those_who_asked(server, client):
