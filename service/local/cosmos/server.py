@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
+from urllib.parse import quote
 
 from service.local.cosmos.account import Account
 from service.local.cosmos.auth import EMULATOR_KEY, Authorizer, Verifier
@@ -158,9 +159,10 @@ class CosmosServer:
             await asyncio.sleep(fault.delay_seconds)
         if fault is not None and fault.drop == "after":
             return None
-        return Response(
-            response.status, {"x-ms-activity-id": activity, **response.headers}, response.body, response.charge
-        )
+        headers = {"x-ms-activity-id": activity, **response.headers}
+        if len(request.path) > 2:
+            headers["x-ms-alt-content-path"] = _owner(request.path)
+        return Response(response.status, headers, response.body, response.charge)
 
     def _fault(self, request: Request) -> Fault | None:
         path = request.path
@@ -173,6 +175,11 @@ class CosmosServer:
                 "request", kind_of(request), _range_of(container, request), path[5] if len(path) > 5 else None
             )
         return self.faults.take("request", _resource(path)) if self.faults.armed else None
+
+
+def _owner(path: Sequence[str]) -> str:
+    """The path by names of what a resource or a feed lies in. Java's change feed addresses the container by it."""
+    return quote("/".join(path[: -2 if len(path) % 2 == 0 else -1]))
 
 
 def _resource(path: Sequence[str]) -> str:

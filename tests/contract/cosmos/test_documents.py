@@ -4,6 +4,8 @@ import pytest
 from azure.core import MatchConditions
 from azure.cosmos import exceptions
 
+from tests.contract.cosmos.raw import raw_client
+
 
 @pytest.fixture
 def container(server):
@@ -112,3 +114,15 @@ async def test_a_wrong_key_is_401(server):
         await stranger.__aenter__()
     await stranger.close()
     assert caught.value.status_code == 401
+
+
+async def test_answers_name_what_the_resource_lies_in(server):
+    """Java's change feed addresses the container by this header of the answer that described it."""
+    server.add_container("db", "a c", partition_key="/id")
+    async with raw_client(server) as raw:
+        for path, kind, owner in (
+            ("dbs/db/colls/a%20c", "colls", "dbs/db"),
+            ("dbs/db/colls/a%20c/pkranges", "pkranges", "dbs/db/colls/a%20c"),
+        ):
+            status, headers, _ = await raw.send("GET", path, kind, "dbs/db/colls/a c")
+            assert (status, headers["x-ms-alt-content-path"]) == (200, owner)
