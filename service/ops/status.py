@@ -48,6 +48,7 @@ def status(
         "dead_letter_reasons": dict(sink.reasons) if sink else {},
         "ru": round(sink.ru, 2) if sink else 0.0,
         "requests": sink.requests if sink else 0,
+        "batch_wait_seconds": round(sink.waited_seconds, 3) if sink else 0.0,
         "rate": round(rate, 1),
         "share": str(share),
         "rate_limit": slots.rate or 0,

@@ -120,6 +120,12 @@ INSTRUMENTS: tuple[Instrument, ...] = (
         "each other, or a range is throttled.",
         _one("requests"),
     ),
+    Instrument(
+        "sluice.batches.waited", "counter", "s",
+        "From the arrival of a batch's oldest record until it was sent, all batches together: for one, divide by the "
+        "requests. Rises to COSMOS_BATCH_WAIT where records are few, and beyond where ranges are throttled.",
+        _one("batch_wait_seconds"),
+    ),
     Instrument("sluice.slots.given", "counter", "{slot}", "Slots that the rate allowed.", _one("slots", "given")),
     Instrument("sluice.slots.used", "counter", "{slot}", "Slots that records took.", _one("slots", "used")),
     Instrument(

@@ -53,6 +53,7 @@ class DryRunSink:
             reasons=dict(self._counts.reasons),
             retried={},
             requests=0,
+            waited_seconds=0.0,
             ru=0.0,
             queued=0,
             in_flight=0,

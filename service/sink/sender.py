@@ -136,6 +136,7 @@ class Sender:
                 tasks.create_task(self._send(lane, entries, lane.pace.spend(len(entries), now)))
                 self._flying[id(entries)] = entries
                 self._counts.in_flight += len(entries)
+                self._counts.waited_seconds += max(0.0, now - entries[0].taken_at)
             next_at = min(next_at, due)
         return next_at
 

@@ -120,6 +120,7 @@ class Sink:
             reasons=dict(self._counts.reasons),
             retried=dict(counts.retried),
             requests=counts.requests,
+            waited_seconds=counts.waited_seconds,
             ru=counts.ru,
             queued=max(0, counts.open - counts.in_flight),
             in_flight=counts.in_flight,

@@ -24,6 +24,8 @@ class SinkStatistics:
     retried: Mapping[int, int]
     """Operations that were sent again, by the status that was the cause; 0: no answer."""
     requests: int
+    waited_seconds: float
+    """All batches together: from the arrival of a batch's oldest record until it was sent."""
     ru: float
     queued: int
     """Records that wait for a range, for a retry, or for an earlier record of their document."""
@@ -52,6 +54,7 @@ class Counts:
         self.reasons[kind if kind in self.reasons or len(self.reasons) < _MOST_REASONS else "other"] += 1
 
     requests: int = 0
+    waited_seconds: float = 0.0
     ru: float = 0.0
     open: int = 0
     """Records taken and not yet completed."""

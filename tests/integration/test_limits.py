@@ -152,17 +152,34 @@ def test_a_flood_of_poison_stops_with_exit_75_and_the_checkpoint_before_it(make_
     assert len(stack.documents()) == 500
 
 
+@pytest.mark.parametrize(
+    ("settings", "good", "rubbish", "code"),
+    [({"ALLOW_BACKLOG_OF": 3000}, 20_000, 0, 70), ({"DEADLETTER_MAX_CONSECUTIVE": 50}, 0, 500, 75)],
+)
+def test_a_limit_that_one_worker_reaches_ends_the_replica(make_stack, sluice, preload, settings, good, rubbish, code):
+    stack = make_stack(throughput=400, physical_partitions=1)
+    stack.call(stack.hub.append, "0", [b"rubbish"] * rubbish)
+    preload(stack, good)
+    process = sluice("run", "--env-file", str(stack.env_file), WORKERS=2, **settings)
+    assert process.process.wait(90) == code
+    message = process.output()
+    assert next(iter(settings)) in message
+    assert "started again" not in message
+    assert "Traceback" not in message
+
+
 def test_metrics_agree_exactly_with_cosmos_and_the_dead_letters(make_stack, sluice, preload):
     stack = make_stack()
-    preload(stack, 10_000)
+    preload(stack, 50_000)
     stack.call(stack.hub.append, "1", [b"rubbish"] * 7)
     process = sluice("run", "--env-file", str(stack.env_file))
-    until(lambda: committed(process) + process.records()["failed"] == 10_007, 60, "done", process=process)
+    until(lambda: committed(process) + process.records()["failed"] == 50_007, 90, "done", process=process)
     page = process.get("/metrics")[1].decode()
     values = dict(line.rsplit(" ", 1) for line in page.splitlines() if not line.startswith("#"))
-    assert float(values["sluice_records_committed_total"]) == len(stack.documents()) == 10_000
+    assert float(values["sluice_records_committed_total"]) == len(stack.documents()) == 50_000
     assert float(values['sluice_records_dead_lettered_total{reason="the body is not JSON"}']) == 7
-    assert float(values["sluice_records_received_total"]) == 10_007
+    assert float(values["sluice_records_received_total"]) == 50_007
+    assert float(values["sluice_batches_waited_seconds_total"]) > 0
     assert float(values["sluice_enqueue_to_commit_seconds_count"]) > 100
 
 
