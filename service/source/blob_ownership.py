@@ -91,6 +91,7 @@ class BlobOwnership:
         holding = OwnershipHolding(self._blobs, self._hub, self._folder, lease.partition, host, etag)
         self._holdings.add(holding)
         await holding.enter(moved=lease.live or lease.wanted_by == host)
+        await holding.confirm()
         return holding
 
     async def ask(self, lease: Lease, host: str) -> None:
@@ -185,6 +186,13 @@ class OwnershipHolding:
                 self._place = replace(place, etag=await self._put(place))
                 return
         raise Retry(f"partition {self.partition}: its checkpoint changes all the time")
+
+    async def confirm(self) -> None:
+        """After entering: a host that claimed it meanwhile may have entered before us, and our writes would stand."""
+        blob = await self._blobs.get(ownership_name(self._folder, self.partition))
+        owner = blob.metadata.get(OWNER, "") if blob else ""
+        if owner != self._host:
+            raise LeaseLost(self.partition, f"{owner or 'nobody'} claimed it meanwhile")
 
     def leave(self, folder: str) -> None:
         """The others are in that folder: what is held here is held no longer."""

@@ -35,8 +35,10 @@ def test_five_faults_get_five_messages_and_exit_78(tmp_path, command):
     with Process(*command, "--env-file", str(tmp_path / "bad.env"), folder=tmp_path) as process:
         assert process.process.wait(60) == 78
         lines = process.output().splitlines()
-    assert len(lines) == 5
-    assert all(line.startswith("sluice: ") for line in lines)
+    *faults, hint = lines
+    assert len(faults) == 5
+    assert all(line.startswith("sluice: ") for line in faults)
+    assert "sluice config table" in hint
 
 
 @pytest.mark.parametrize(
