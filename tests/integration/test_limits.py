@@ -149,7 +149,8 @@ def test_a_flood_of_poison_stops_with_exit_75_and_the_checkpoint_before_it(make_
     settings = {"DEADLETTER_MAX_CONSECUTIVE": 10_000, "DEADLETTER_MAX_RATIO": 1.0}
     last = sluice("run", "--env-file", str(stack.env_file), **settings)
     until(lambda: last.records()["failed"] == 3000, 60, "all of the flood", process=last)
-    assert len(stack.documents()) == 500
+    # A lane that is not full may still wait when the last dead letter is written.
+    until(lambda: len(stack.documents()) == 500, 60, "all that is good", process=last)
 
 
 @pytest.mark.parametrize(
