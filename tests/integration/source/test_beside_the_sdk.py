@@ -86,6 +86,8 @@ def ours(server, azurite, container, name="ours"):
     )
 
 
+# The SDK's processor, closed while a partition moves to it, now and then leaves the socket of a connection open.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 async def test_the_partitions_are_split_evenly_and_each_resumes_at_the_others_checkpoint(azurite, blob_container_name):
     async with hub_server(partitions=4) as server:
         for partition in range(4):
