@@ -7,7 +7,7 @@ resource type, resource link and date; `type=aad&ver=1.0&sig=<token>` carries a 
 import base64
 import hmac
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from hashlib import sha256
@@ -19,6 +19,7 @@ from service.local.cosmos.wire import Request
 
 EMULATOR_KEY: Final = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
 CLOCK_SKEW_SECONDS: Final = 15 * 60  # the service's own tolerance
+MAX_ACCEPTED: Final = 1000
 TYPES: Final = frozenset(
     {
         "dbs",
@@ -53,10 +54,12 @@ class Authorizer:
     issuer: Verifier | None
     now: Callable[[], float]
 
+    _hmac: hmac.HMAC = field(init=False)
+    _accepted: set[tuple[str, ...]] = field(init=False, default_factory=set)
+    """Signatures that were right, with all that they cover: clients may send one several times."""
+
     def __post_init__(self) -> None:
         self._hmac = hmac.new(base64.b64decode(self.key), digestmod=sha256)
-
-    _hmac: hmac.HMAC = None  # type: ignore[assignment]
 
     def check(self, request: Request) -> None:
         """Raise 401 unless the request may pass."""
@@ -80,6 +83,9 @@ class Authorizer:
             raise _refused("The date header (x-ms-date) is missing or invalid.") from error
         if abs(age) > CLOCK_SKEW_SECONDS:
             raise CosmosError(403, "The authorization token is not valid at the current time.")
+        signed = (signature, request.method, date, *request.path)
+        if signed in self._accepted:
+            return
         for link in _links(request):
             text = f"{request.method}\n{link[0]}\n".lower() + f"{link[1]}\n"
             text += f"{request.header('x-ms-date', '')}\n".lower()
@@ -87,11 +93,17 @@ class Authorizer:
             digest = self._hmac.copy()
             digest.update(text.encode())
             if hmac.compare_digest(base64.b64encode(digest.digest()), signature.encode()):
+                self._remember(signed)
                 return
         raise _refused(
             "The input authorization token can't serve the request. The wrong key is being used, or the expected "
             "payload is not built as per the protocol."
         )
+
+    def _remember(self, signed: tuple[str, ...]) -> None:
+        if len(self._accepted) >= MAX_ACCEPTED:
+            self._accepted.clear()
+        self._accepted.add(signed)
 
     def _check_token(self, request: Request, token: str) -> None:
         if not request.secure or self.issuer is None:

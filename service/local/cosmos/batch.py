@@ -14,7 +14,7 @@ from service.local.cosmos.errors import BadRequest, CosmosError, Throttled
 from service.local.cosmos.execution import FAILED_DEPENDENCY, check_budget, run, run_atomic
 from service.local.cosmos.operations import Operation, Outcome
 from service.local.cosmos.partition_key import KeyValue
-from service.local.cosmos.plain_upserts import plain_upserts, takes_plain_upserts
+from service.local.cosmos.plain_upserts import read_plain_upserts, takes_plain_upserts, write_plain_upserts
 from service.local.cosmos.ranges import Range
 from service.local.cosmos.wire import Request, Response, parse_json
 
@@ -27,9 +27,9 @@ TOO_MANY: Final = "Batch request has more operations than what is supported."
 
 def serve_batch(container: Container, request: Request) -> Response:
     """Run the batch in the request."""
-    entries = _entries(request)
     minimal = request.header("prefer") == "return=minimal"
     if request.flag("x-ms-cosmos-batch-atomic"):
+        entries = _entries(request)
         key = _key(container, request)
         place = _place_of_key(container, request, key)
         before = place.budget.total
@@ -40,7 +40,13 @@ def serve_batch(container: Container, request: Request) -> Response:
         place = _place(container, request)
         check_budget(container, place)
         before = place.budget.total
-        answers, mixed = _bulk(container, request, place, entries, minimal)
+        upserts = None
+        if takes_plain_upserts(container, place):
+            upserts = read_plain_upserts(container, place, request.body)
+        if upserts is None or len(upserts) > MAX_OPERATIONS:
+            answers, mixed = _bulk(container, request, place, minimal)
+        else:
+            answers, mixed = write_plain_upserts(container, place, upserts, minimal=minimal), False
     headers = {"x-ms-session-token": container.session_token(place.id), "lsn": str(container.store.lsn)}
     charge = round(place.budget.total - before, 2)
     return Response(207 if mixed else 200, headers, f"[{','.join(answers)}]".encode(), charge)
@@ -85,26 +91,20 @@ def _place(container: Container, request: Request) -> Range:
     return container.ranges.by_id(range_id)
 
 
-def _bulk(
-    container: Container, request: Request, place: Range, entries: list[Any], minimal: bool
-) -> tuple[list[str], bool]:
+def _bulk(container: Container, request: Request, place: Range, minimal: bool) -> tuple[list[str], bool]:
     """The answer to each entry, and whether any of them was refused."""
     go_on = request.header("x-ms-cosmos-batch-continue-on-error", "true").lower() != "false"
-    plain = takes_plain_upserts(container, place)
+    entries = _entries(request)
     answers: list[str] = []
     mixed = False
-    while len(answers) < len(entries):
-        if plain:
-            answers += plain_upserts(container, place, entries[len(answers) :], minimal=minimal)
-            if len(answers) == len(entries):
-                break
-        entry = entries[len(answers)]
+    for entry in entries:
         outcome = _one(container, place, entry)
         answers.append(_answer(outcome, entry, minimal))
         mixed = mixed or outcome.status >= 300
         if outcome.status >= 400 and not go_on:
             left = len(entries) - len(answers)
             answers += [_answer(Outcome(FAILED_DEPENDENCY, 0.0), entry, minimal)] * left
+            break
     return answers, mixed
 
 

@@ -119,7 +119,7 @@ def _replay(container: Container, change: Mapping[str, Any]) -> None:
     expires = rules.expiry(body, body["_ts"]) if rules.default_ttl is not None else NEVER
     terms = rules.unique_terms(key, body)
     version = etag_version(body["_etag"])
-    text = orjson.dumps({name: value for name, value in body.items() if name not in NAMES})[:-1]
+    text = b"%b" % orjson.dumps({name: value for name, value in body.items() if name not in NAMES})
     store.put(
         Document(body["id"], key, text, number, version, lsn, body["_ts"], expires, terms, system=container.system)
     )

@@ -27,9 +27,9 @@ class Document(NamedTuple):
     id: str
     key: KeyValue
     text: bytes
-    """What the client sent as JSON, but for system properties, which come at the end, and the last brace.
+    """What the client sent, as JSON, but for system properties. Its last byte is the closing brace.
 
-    To be cut from what orjson wrote, not that itself: its bytes leave gaps of several times their size behind them.
+    Not to be the bytes that orjson wrote themselves: those leave gaps of several times their size behind them.
     """
     number: int
     """Order of creation within the container; also what its `_rid` is made of."""

@@ -44,7 +44,7 @@ class Minter:
             number = old.number
         store.etags += 1
         try:
-            text = orjson.dumps(body)[:-1]
+            text = b"%b" % orjson.dumps(body)
             values = scalars(body.values())
         except (orjson.JSONEncodeError, RecursionError) as error:
             raise BadRequest(MAX_DEPTH_MESSAGE) from error

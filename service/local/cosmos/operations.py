@@ -98,7 +98,7 @@ def _delete(operation: Operation, view: View, rules: ItemRules, minter: Minter) 
     name = _named(operation)
     old = _existing(view, name)
     _check_conditions(operation, old)
-    return Outcome(204, write_charge(old.size, rules.indexing.count(old.text + b"}")), None, None, name)
+    return Outcome(204, write_charge(old.size, rules.indexing.count(old.text)), None, None, name)
 
 
 def _read(operation: Operation, view: View, rules: ItemRules, minter: Minter) -> Outcome:  # noqa: ARG001 - as above
@@ -157,5 +157,5 @@ def _check_conditions(operation: Operation, document: Document) -> None:
 def _written(minted: Minted, rules: ItemRules, status: int) -> Outcome:
     document, values = minted
     if not rules.indexing.everything:
-        values = rules.indexing.count(document.text + b"}")
+        values = rules.indexing.count(document.text)
     return Outcome(status, write_charge(document.size, values), document, document)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from service.local.cosmos.errors import BadRequest, Gone
-from service.local.cosmos.partition_key import KeyDefinition
+from service.local.cosmos.partition_key import KeyDefinition, KeyValue
 from service.local.cosmos.throughput import Budget
 
 MAX_RANGES: Final = 1000
@@ -30,6 +30,8 @@ class Range:
     budget: Budget
     place: tuple[int, int, int] = field(default=(0, 1, 1))
     """First and last fraction of the key space, and their denominator: what a split halves."""
+    plain_keys: dict[bytes, KeyValue] = field(default_factory=dict)
+    """Keys of this range that are one plain text each, by how bulk operations write them: see `plain_upserts`."""
 
     def covers(self, low: str, high: str) -> bool:
         """Whether the two have keys in common."""

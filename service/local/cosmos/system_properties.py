@@ -18,18 +18,18 @@ class SystemProperties:
     def __init__(self, rids: DocumentRids, self_link: str) -> None:
         self.rid = rids.of
         self._link = self_link
-        self.size = len(self.joined(b"", 1, 1, 1_000_000_000))
+        self.size = len(self.joined(b"}", 1, 1, 1_000_000_000)) - 1
         """How many bytes they add."""
 
     def joined(self, text: bytes, number: int, version: int, timestamp: int) -> bytes:
-        """A JSON object up to its last brace, with its system properties; `version` is what the etag is made of."""
+        """A JSON object with its system properties; `version` is what the etag is made of."""
         rid = self.rid(number)
         mark = etag(version, timestamp).replace('"', '\\"')
         added = (
             f',"_rid":"{rid}","_self":"{self._link}docs/{rid}/","_etag":"{mark}",'
             f'"_attachments":"attachments/","_ts":{timestamp}}}'
         )
-        return text + added.encode()
+        return text[:-1] + added.encode()
 
 
 def etag(version: int, timestamp: int) -> str:
