@@ -29,6 +29,14 @@ def up(
     tls: Annotated[
         bool, typer.Option("--tls", help="All three over TLS; FILE then names the certificate too.")
     ] = False,
+    websocket_port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="AMQP over WebSockets as well; 0 = any free one. FILE then names it."),
+    ] = None,
+    control: Annotated[
+        bool,
+        typer.Option("--control", help="HTTP ports to throttle, split, freeze and break things; FILE then names them."),
+    ] = False,
     capture: Annotated[
         bool, typer.Option("--capture", help="Write Capture files into the container `capture`.")
     ] = False,
@@ -49,6 +57,8 @@ def up(
         cosmos_port=cosmos_port,
         blob_port=blob_port,
         tls=tls,
+        websocket_port=websocket_port,
+        control=control,
         capture_seconds=parse_duration(capture_every) if capture else 0.0,
         data=data,
     )

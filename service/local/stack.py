@@ -7,7 +7,7 @@ import os
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,10 @@ class StackOptions:
     blob_port: int = 0
     tls: bool = False
     """All three over TLS, with a certificate of the stack's own; tokens are accepted then, as in Azure."""
+    websocket_port: int | None = None
+    """AMQP over WebSockets as well; 0 = any free port, None = not at all."""
+    control: bool = False
+    """Ports over which other processes make trouble: see `event_hubs/control_http.py` and `cosmos/control.py`."""
     capture_seconds: float = 0.0
     """Write Capture files this often; 0 = no Capture."""
     data: Path | None = None
@@ -58,6 +62,8 @@ class Stack:
     issuer: TokenIssuer
     """Makes the tokens that the stack accepts over TLS."""
     certificate: Certificate | None = None
+    more: dict[str, str] = field(default_factory=dict)
+    """Further addresses, by the names under which `settings` has them."""
 
     def settings(self) -> dict[str, str]:
         """The settings that point `sluice` at this stack."""
@@ -69,6 +75,7 @@ class Stack:
             "COSMOS_CONNSTRING": self.cosmos.connection_string(),
             "COSMOS_DATABASE": DATABASE,
             "COSMOS_CONTAINER": CONTAINER,
+            **self.more,
         }
         if self.certificate is not None:
             # A certificate is made for a name; some clients refuse addresses.
@@ -92,6 +99,7 @@ async def running(options: StackOptions) -> AsyncIterator[Stack]:
         await stack.event_hubs.start(port=options.event_hubs_port)
         parts.push_async_callback(stack.cosmos.stop)
         await stack.cosmos.start(port=options.cosmos_port)
+        await _open_more(stack, options)
         await stack.azurite.start()
         if options.capture_seconds:
             connection = stack.settings()["BLOB_CONNSTRING"]
@@ -103,6 +111,18 @@ async def running(options: StackOptions) -> AsyncIterator[Stack]:
             )
             await stack.event_hubs.start_capture(capture)
         yield stack
+
+
+async def _open_more(stack: Stack, options: StackOptions) -> None:
+    """The ports that not everybody needs. Those of control are plain HTTP, also beside TLS."""
+    if options.websocket_port is not None:
+        port = await stack.event_hubs.start_websocket(port=options.websocket_port)
+        scheme = "wss" if options.tls else "ws"
+        stack.more["SLUICE_LOCAL_WEBSOCKET"] = f"{scheme}://127.0.0.1:{port}/$servicebus/websocket"
+    if options.control:
+        hubs, cosmos = await stack.event_hubs.start_control(), await stack.cosmos.start_control()
+        stack.more["SLUICE_LOCAL_EVENTHUB_CONTROL"] = f"http://127.0.0.1:{hubs}"
+        stack.more["SLUICE_LOCAL_COSMOS_CONTROL"] = f"http://127.0.0.1:{cosmos}"
 
 
 def _with_ports(options: StackOptions, folder: Path) -> StackOptions:
