@@ -67,16 +67,16 @@ def reconcile_page(summary: Mapping[str, Any], differences: Sequence[Mapping[str
     else:
         verdict, mood = f"All {came_in:,} records are accounted for: nothing is missing, nothing is wrong.", "good"
     closes = "closes" if summary["balance_closes"] else "DOES NOT CLOSE"
-    partitions = sorted({row["partition"] for row in balance}, key=lambda name: (len(name), name))
-    hours = sorted({row["hour"] for row in balance})
+    partitions = sorted(_sums(balance, "partition").items(), key=lambda each: (len(each[0]), each[0]))
+    hours = sorted(_sums(balance, "hour").items())
     sections = [
         "<h2>Documents by state</h2>",
         table(["state", "documents"], states.items()),
         f"<h2>What became of the records, by partition (the balance {closes})</h2>",
         legend(CLASSES),
-        stacked_bars([(f"partition {name}", _sums(balance, "partition", name)) for name in partitions], "By partition"),
-        "<h2>By hour</h2>",
-        columns([(_hour(hour), _sums(balance, "hour", hour)) for hour in hours[-_SHOWN_HOURS:]], "By hour"),
+        stacked_bars([(f"partition {name}", counts) for name, counts in partitions], "By partition"),
+        f"<h2>By hour{f' (the last {_SHOWN_HOURS} of {len(hours):,})' if len(hours) > _SHOWN_HOURS else ''}</h2>",
+        columns([(_hour(hour), counts) for hour, counts in hours[-_SHOWN_HOURS:]], "By hour"),
         "<h2>What was read</h2>",
         table(
             ["partition", "first sequence", "last sequence", "records", "gaps", "checkpoint"],
@@ -134,9 +134,14 @@ def backfill_page(summary: Mapping[str, Any]) -> str:
     return page("Backfill", verdict, mood, sections)
 
 
-def _sums(balance: Sequence[Mapping[str, Any]], name: str, value: object) -> dict[str, int]:
-    rows = [row for row in balance if row[name] == value]
-    return {each: sum(row[each] for row in rows) for each in CLASSES}
+def _sums(balance: Sequence[Mapping[str, Any]], name: str) -> dict[Any, dict[str, int]]:
+    """What became of the records, by partition or by hour."""
+    sums: dict[Any, dict[str, int]] = {}
+    for row in balance:
+        counts = sums.setdefault(row[name], dict.fromkeys(CLASSES, 0))
+        for each in CLASSES:
+            counts[each] += row[each]
+    return sums
 
 
 def _hour(milliseconds: int) -> str:
