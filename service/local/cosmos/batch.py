@@ -47,9 +47,8 @@ def serve_batch(container: Container, request: Request) -> Response:
             answers, mixed = _bulk(container, request, place, minimal)
         else:
             answers, mixed = write_plain_upserts(container, place, upserts, minimal=minimal), False
-    headers = {"x-ms-session-token": container.session_token(place.id), "lsn": str(container.store.lsn)}
     charge = round(place.budget.total - before, 2)
-    return Response(207 if mixed else 200, headers, f"[{','.join(answers)}]".encode(), charge)
+    return Response(207 if mixed else 200, container.headers(place), f"[{','.join(answers)}]".encode(), charge)
 
 
 def _entries(request: Request) -> list[Any]:
@@ -77,7 +76,7 @@ def _key(container: Container, request: Request) -> KeyValue:
 def _place_of_key(container: Container, request: Request, key: KeyValue) -> Range:
     """Where an atomic batch goes."""
     place = container.route(key)
-    range_id = request.header("x-ms-documentdb-partitionkeyrangeid")
+    range_id = request.range_id
     if range_id is not None and container.ranges.by_id(range_id) is not place:
         raise BadRequest(WRONG_RANGE, 1001)
     return place
@@ -85,7 +84,7 @@ def _place_of_key(container: Container, request: Request, key: KeyValue) -> Rang
 
 def _place(container: Container, request: Request) -> Range:
     """Where a bulk request goes."""
-    range_id = request.header("x-ms-documentdb-partitionkeyrangeid")
+    range_id = request.range_id
     if range_id is None:
         raise BadRequest("A batch that is not atomic must name its partition key range.")
     return container.ranges.by_id(range_id)

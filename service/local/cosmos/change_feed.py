@@ -43,8 +43,7 @@ def serve_change_feed(container: Container, request: Request) -> Response:
     page = changed[:size]
     # With all seen, go on from the end of the feed: what other ranges have got need not be looked at again.
     last = page[-1].lsn if len(changed) > size else container.store.lsn
-    headers = {"etag": f'"{last}"', "lsn": str(container.store.lsn), "x-ms-item-count": str(len(page))}
-    headers["x-ms-session-token"] = ",".join(container.session_token(place.id) for place in scope.places)
+    headers = container.headers(*scope.places) | {"etag": f'"{last}"', "x-ms-item-count": str(len(page))}
     if not page:
         return Response(304, headers)
     items = [_with_lsn(document) for document in page]

@@ -143,6 +143,14 @@ class Container:
         self.rules = rules
         self.journal.changed()
 
-    def session_token(self, range_id: str) -> str:
-        """How far a range has come, in the form that SDKs send back (version -1: no vector of regions)."""
-        return f"{range_id}:-1#{self.store.lsn}"
+    def headers(self, *places: Range) -> dict[str, str]:
+        """Where an answer comes from, and how far that has come.
+
+        The token has the form that SDKs send back (version -1: no vector of regions). A page comes from one range at a
+        time: of several, the first is named. Without it azure-cosmos forgets all ranges that it knows, and asks again.
+        """
+        lsn = str(self.store.lsn)
+        headers = {"x-ms-session-token": ",".join(f"{place.id}:-1#{lsn}" for place in places), "lsn": lsn}
+        if places:
+            headers["x-ms-documentdb-partitionkeyrangeid"] = places[0].id
+        return headers

@@ -66,7 +66,7 @@ def _serve_one(container: Container, request: Request, operation: Operation) -> 
     outcome = run(container, operation, place)
     if outcome.error is not None:
         raise outcome.error
-    headers = {"x-ms-session-token": container.session_token(place.id), "lsn": str(container.store.lsn)}
+    headers = container.headers(place)
     document = outcome.document
     if document is None:
         return Response(outcome.status, headers, b"", outcome.charge)

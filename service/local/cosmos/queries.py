@@ -93,8 +93,7 @@ def _filter(scope: Scope) -> Callable[[Document], bool]:
 
 
 def _headers(container: Container, request: Request, scope: Scope, page: Page) -> dict[str, str]:
-    headers = {"x-ms-item-count": str(len(page.items)), "lsn": str(container.store.lsn)}
-    headers["x-ms-session-token"] = ",".join(container.session_token(place.id) for place in scope.places)
+    headers = container.headers(*scope.places) | {"x-ms-item-count": str(len(page.items))}
     if page.next is not None:
         headers["x-ms-continuation"] = page.next
     if request.flag("x-ms-documentdb-populatequerymetrics"):

@@ -108,7 +108,7 @@ def _container(account: Account, request: Request, database: Database, container
             extra = _statistics(container) if request.flag("x-ms-documentdb-populatepartitionstatistics") else {}
             answer = _read(request, container.properties | extra)
             quota = _quota(account, container) if request.flag("x-ms-documentdb-populatequotainfo") else {}
-            headers = dict(answer.headers) | quota | {"x-ms-session-token": container.session_token("0")}
+            headers = dict(answer.headers) | quota | _session(container)
             return Response(answer.status, headers, answer.body, answer.charge)
         case "PUT":
             _check_match(request, container.properties)
@@ -160,7 +160,12 @@ def _delete_partition(container: Container, request: Request) -> Response:
     key = container.rules.keys.parse(text).text
     for document in [one for one in container.store.in_order() if one.key.text == key]:
         container.delete(document.name)
-    return Response(200, {"x-ms-session-token": container.session_token("0")})
+    return Response(200, _session(container))
+
+
+def _session(container: Container) -> dict[str, str]:
+    """The token of answers that are about no range."""
+    return {"x-ms-session-token": f"0:-1#{container.store.lsn}"}
 
 
 def _offers(account: Account, request: Request) -> Response:

@@ -37,9 +37,9 @@ class Scope:
                 return cls(None, low, high, _places(container, low, high))
             key = keys.parse(text)
             return cls(key.text, low, high, (container.route(key),))
-        range_id = request.header("x-ms-documentdb-partitionkeyrangeid")
+        range_id = request.range_id
         if range_id is not None:
-            place = container.ranges.by_id(range_id.rpartition(",")[2])  # SDKs may put the container's rid before it
+            place = container.ranges.by_id(range_id)
             if low < place.low or high > place.high:
                 if (low, high) != WHOLE:
                     raise Gone(range_id)

@@ -195,7 +195,7 @@ def _resource(path: Sequence[str]) -> str:
 
 def _range_of(container: Container, request: Request) -> str | None:
     """The range that a request goes to, if it names one or a whole partition key."""
-    named = request.header("x-ms-documentdb-partitionkeyrangeid")
+    named = request.range_id
     text = request.header("x-ms-documentdb-partitionkey")
     if named is not None or text is None:
         return named

@@ -36,6 +36,12 @@ class Request:
         return self.headers.get(name, "").lower() == "true"
 
     @property
+    def range_id(self) -> str | None:
+        """The range that it names; SDKs may put the container's resource id and a comma before it."""
+        named = self.headers.get("x-ms-documentdb-partitionkeyrangeid")
+        return None if named is None else named.rpartition(",")[2]
+
+    @property
     def is_query(self) -> bool:
         """Whether a POST is a question rather than something to create."""
         return self.flag("x-ms-documentdb-isquery") or "query+json" in self.headers.get("content-type", "")

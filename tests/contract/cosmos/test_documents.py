@@ -126,3 +126,26 @@ async def test_answers_name_what_the_resource_lies_in(server):
         ):
             status, headers, _ = await raw.send("GET", path, kind, "dbs/db/colls/a c")
             assert (status, headers["x-ms-alt-content-path"]) == (200, owner)
+
+
+async def test_answers_name_their_range_so_that_the_sdk_keeps_the_ranges_it_knows(container, items, monkeypatch):
+    """azure-cosmos takes an answer without a range it knows for a sign of a split, and forgets all ranges."""
+    asked = []
+    changes = container.ranges.changes
+    monkeypatch.setattr(container.ranges, "changes", lambda *given: asked.append(given) or changes(*given))
+    for number in range(10):
+        await items.upsert_item({"id": str(number), "key": f"k{number}"})
+        assert (await items.read_item(str(number), f"k{number}"))["id"] == str(number)
+        rows = [row async for row in items.query_items("SELECT * FROM c")]
+        assert len(rows) == number + 1
+    assert len(asked) <= 2  # once, and until the feed of ranges says that this was all
+
+
+async def test_a_range_may_be_named_with_the_containers_resource_id_before_it(server, container):
+    container.split(into=4)
+    async with raw_client(server) as raw:
+        place = container.route(container.rules.keys.of(("k",)))
+        operation = {"operationType": "Create", "partitionKey": '["k"]', "resourceBody": {"id": "a", "key": "k"}}
+        status, headers, answer = await raw.bulk(f"{container.rid},{place.id}", [operation])
+        assert (status, answer[0]["statusCode"]) == (200, 201)
+        assert headers["x-ms-documentdb-partitionkeyrangeid"] == place.id
