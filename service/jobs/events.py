@@ -16,7 +16,7 @@ PROPERTY: Final = T.StructType(
         T.StructField("bytes", T.BinaryType()),
     ]
 )
-"""A property's value: one of the four kinds that Capture knows."""
+"""A property's value: one of the four kinds that Capture knows; none of them where it is null."""
 
 EVENTS: Final = T.StructType(
     [
@@ -103,9 +103,9 @@ def _properties(properties: Mapping[Any, Any]) -> list[tuple[str, dict[str, Any]
 def property_row(value: object) -> dict[str, Any]:
     """A value as the row's struct has it."""
     match value:
-        case bool():
-            return {"text": str(value)}
-        case int() if -(2**63) <= value < 2**63:
+        case None:
+            return {}
+        case int() if not isinstance(value, bool) and -(2**63) <= value < 2**63:
             return {"number": value}
         case float():
             return {"real": value}

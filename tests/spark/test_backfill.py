@@ -29,7 +29,7 @@ def test_capture_becomes_documents_each_in_its_last_state(spark, world):
 
 @pytest.mark.parametrize("reader", ["jvm", "python"])
 def test_both_readers_give_the_same_stamps(spark, world, reader):
-    world.send({"id": "a", "key": "k", "n": 1}, {"id": "b", "key": "k", "n": 2}, colour="red", size=3)
+    world.send({"id": "a", "key": "k", "n": 1}, {"id": "b", "key": "k", "n": 2}, colour="red", size=3, none=None)
     world.capture()
     source = world.source(reader=reader)
     assert commands.backfill(world.backfill(source), world.settings()) == 0

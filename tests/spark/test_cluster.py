@@ -120,7 +120,9 @@ def cluster(tmp_path):
 
 @pytest.mark.timeout(900)
 def test_a_cluster_gives_the_same_result_and_keeps_one_budget(spark, make_world, cluster):
-    """First as fast as it goes; then with a budget, evenly; then with one task that has ten times the others' work."""
+    """First as fast as it goes; then with a budget, evenly; then with one task that has ten times the others' work.
+    For some 25 seconds each: a second that a busy machine takes from a task is then no more than 4 % of it.
+    """
     world = make_world()
     world.fill(3000, documents=1000, deletes=10)
     world.capture()
@@ -129,11 +131,11 @@ def test_a_cluster_gives_the_same_result_and_keeps_one_budget(spark, make_world,
     assert world.found() == world.expected()
 
     even = make_world()
-    even.fill(6000)
+    even.fill(10_000)
     even.capture()
     shared = rate_of(even, submit(cluster, even, "even", "--records-per-second", str(RATE), "--tasks", "2"))
     skewed = make_world()
-    skewed.send(*ten_to_one(spark, 5500))
+    skewed.send(*ten_to_one(spark, 9900))
     skewed.capture()
     uneven = rate_of(skewed, submit(cluster, skewed, "skewed", "--records-per-second", str(RATE), "--tasks", "2"))
     print(f"\nbudget of {RATE:.0f}/s over two workers: {shared:.0f}/s even, {uneven:.0f}/s skewed")

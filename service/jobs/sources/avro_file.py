@@ -19,7 +19,7 @@ from service.jobs.faults import BadInput
 from service.jobs.storage import Ends
 from service.source.events import Event
 
-_PROPERTY: Final = ["long", "double", "string", "bytes"]
+_PROPERTY: Final = ["long", "double", "string", "bytes", "null"]
 READER_SCHEMA: Final[dict[str, Any]] = {
     "type": "record",
     "name": "EventData",
@@ -33,7 +33,7 @@ READER_SCHEMA: Final[dict[str, Any]] = {
         {"name": "Body", "type": ["null", "bytes"]},
     ],
 }
-"""What is asked of every file; a file whose unions are in another order is read by it just as well."""
+"""What is asked of every file; one whose unions are in another order, or without null, is read by it just as well."""
 _TYPES: Final = {
     "SequenceNumber": {"long", "int"},
     "Offset": {"string"},

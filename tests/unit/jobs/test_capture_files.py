@@ -12,6 +12,7 @@ import fastavro._write
 import pyarrow as pa
 import pytest
 
+from service.jobs.events import from_arrow, to_arrow
 from service.jobs.faults import BadInput
 from service.jobs.options import CAPTURE_NAMES
 from service.jobs.plan import FilePart
@@ -31,12 +32,12 @@ def snappy_block(file, body, _level):
     fastavro.schemaless_writer(file, "bytes", block)
 
 
-def capture(count, *, codec="null", union=("null", "bytes"), properties=PROPERTY):
+def capture(count, *, codec="null", union=("null", "bytes"), properties=PROPERTY, values=None):
     fields = [
         {"name": "SequenceNumber", "type": "long"},
         {"name": "Offset", "type": "string"},
         {"name": "EnqueuedTimeUtc", "type": "string"},
-        {"name": "SystemProperties", "type": {"type": "map", "values": properties}},
+        {"name": "SystemProperties", "type": {"type": "map", "values": PROPERTY}},
         {"name": "Properties", "type": {"type": "map", "values": properties}},
         {"name": "Body", "type": list(union)},
     ]
@@ -46,7 +47,7 @@ def capture(count, *, codec="null", union=("null", "bytes"), properties=PROPERTY
             "Offset": str(n * 100),
             "EnqueuedTimeUtc": "11/16/2016 4:44:11 PM",
             "SystemProperties": {"content-type": "application/json"},
-            "Properties": {"n": 1, "text": "a"},
+            "Properties": values or {"n": 1, "text": "a"},
             "Body": b'{"id":"a"}',
         }
         for n in range(count)
@@ -69,6 +70,15 @@ def test_sound_files_of_either_codec_and_any_order_of_unions_are_read(tmp_path, 
     assert events[0].enqueued_ms == int(datetime(2016, 11, 16, 16, 44, 11, tzinfo=UTC).timestamp() * 1000)
     assert events[0].content_type == "application/json"
     assert events[0].properties == {"n": 1, "text": "a"}
+
+
+def test_a_property_may_be_null(tmp_path):
+    path = tmp_path / "f.avro"
+    path.write_bytes(capture(2, properties=[*PROPERTY, "null"], values={"n": 1, "nothing": None}))
+    events = [event for some in avro_file.read(path, 100) for event in some]
+    assert events[0].properties == {"n": 1, "nothing": None}
+    (_, _, event), _ = from_arrow(to_arrow(1, "0", events))
+    assert event.properties == {b"n": 1, b"nothing": None}
 
 
 def test_a_file_cut_at_any_byte_is_never_taken_for_a_whole_one(tmp_path):
