@@ -10,7 +10,7 @@ since a hot key is the one thing that more partitions do not mend.
 """
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -36,6 +36,8 @@ UNIT_OUT_BYTES: Final = 2_000_000
 
 CORES_PER_REPLICA: Final = 4
 """The most that Container Apps give a replica in the Consumption plan; a worker fills one."""
+UNEVEN_HUB: Final = 1.25
+"""Times an even share, from which on it is worth a word; chosen, not measured."""
 _ROUNDING: Final = 1e-9
 """Far below any figure here: 5.000000000001 partitions are five."""
 
@@ -46,12 +48,6 @@ def plan(rate: float, cost: Cost, supply: Supply, *, headroom: float, records: i
     cosmos = _cosmos(rate, cost, supply, headroom, records, obstacles)
     fleet = _fleet(rate, cost, supply, obstacles)
     hub = _hub(rate, cost, supply)
-    warnings = []
-    if hub.units_out > hub.partitions:
-        warnings.append(
-            f"{hub.units_out} throughput units are to be read from {hub.partitions} partitions of the hub, but a "
-            "partition is guaranteed one unit: more may go through, and is not promised."
-        )
     next_limit = None
     if cosmos and fleet:
         planned = replace(
@@ -63,7 +59,7 @@ def plan(rate: float, cost: Cost, supply: Supply, *, headroom: float, records: i
             ru_limit=None,
         )
         next_limit = reach(cost, planned).limits[0]
-    return Plan(rate, headroom, cosmos, hub, fleet, tuple(obstacles), tuple(warnings), next_limit)
+    return Plan(rate, headroom, cosmos, hub, fleet, tuple(obstacles), tuple(_warnings(hub, fleet, supply)), next_limit)
 
 
 def reach(cost: Cost, supply: Supply) -> Reach:
@@ -155,6 +151,20 @@ def _hub(rate: float, cost: Cost, supply: Supply) -> HubNeed:
     units_in = ceil(max(rate / UNIT_IN_EVENTS, rate * cost.record_bytes / UNIT_IN_BYTES))
     partitions = supply.hub_partitions or max(ceil(rate / cost.records_per_core), units_out)
     return HubNeed(units_out, units_in, partitions)
+
+
+def _warnings(hub: HubNeed, fleet: FleetNeed | None, supply: Supply) -> Iterator[str]:
+    if hub.units_out > hub.partitions:
+        yield (
+            f"{hub.units_out} throughput units are to be read from {hub.partitions} partitions of the hub, but a "
+            "partition is guaranteed one unit: more may go through, and is not promised."
+        )
+    uneven = (supply.hub_hottest or 0.0) * hub.partitions
+    if fleet is not None and fleet.workers > 1 and uneven > UNEVEN_HUB:
+        yield (
+            f"The busiest partition of the hub has {uneven:.1f} times an even share. The rate is shared by partitions "
+            "owned, so its worker gets fewer slots than it has events, and the fleet stays below the rate."
+        )
 
 
 def _fleet(rate: float, cost: Cost, supply: Supply, obstacles: list[str]) -> FleetNeed | None:

@@ -1,7 +1,8 @@
 """A sample of the newest events, read without disturbing anybody, and how its keys fall on the ranges of Cosmos.
 
 Receivers without an epoch: the hub refuses them where a receiver with one is at work (every processor's is), and
-whoever comes with one later takes the partition from them. So no consumer can lose anything to a sample.
+whoever comes with one later takes the partition from them. So no processor can lose anything to a sample. What it does
+take for a moment: egress of the namespace, and one of the five places for readers without an epoch.
 """
 
 import asyncio

@@ -140,6 +140,13 @@ def test_more_units_than_partitions_are_not_promised():
     assert "guaranteed one unit" in made.warnings[0]
 
 
+def test_a_skewed_hub_stays_below_a_rate_that_several_workers_share():
+    skewed = Supply(hub_partitions=16, hub_hottest=0.2)
+    assert "3.2 times an even share" in plan(8_000, SAMPLE, skewed, headroom=0.0).warnings[0]
+    assert plan(1_000, SAMPLE, skewed, headroom=0.0).warnings == ()  # one worker has all slots
+    assert plan(8_000, SAMPLE, HUB, headroom=0.0).warnings == ()
+
+
 def test_storage_can_need_more_partitions_than_throughput():
     made = plan(100, SAMPLE, Supply(stored_bytes=60e9), headroom=0.0, records=50_000_000)
     assert made.cosmos.physical_partitions == 3  # 60 + 51 GB
