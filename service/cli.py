@@ -9,6 +9,7 @@ import typer
 
 from service.commands import dead_letters, jobs, leases, local
 from service.commands.common import EnvFile, Json, answer_json, read_settings, run
+from service.commands.plan import plan
 from service.commands.status import status
 from service.config import Settings
 from service.errors import BadSettings, Fatal, SluiceError
@@ -125,6 +126,7 @@ def config_table() -> None:
 
 
 app.command(rich_help_panel=_LOOK)(status)
+app.command(rich_help_panel=_LOOK)(plan)
 app.add_typer(leases.leases, name="leases", rich_help_panel=_LOOK)
 app.add_typer(leases.checkpoints, name="checkpoints", rich_help_panel=_LOOK)
 app.add_typer(dead_letters.dead_letters, name="deadletters", rich_help_panel=_LOOK)

@@ -1,11 +1,8 @@
 """`sluice status`: a running replica as a table, or the stores alone when none runs."""
 
 import time
-import urllib.error
-import urllib.request
 from typing import Annotated, Any
 
-import orjson
 import typer
 from rich.console import Console, Group
 from rich.live import Live
@@ -13,6 +10,7 @@ from rich.text import Text
 
 from service.commands import leases
 from service.commands.common import EnvFile, Json, answer_json, read_settings, table
+from service.ops import replica
 
 WATCH_SECONDS = 1.0
 COLUMNS = (
@@ -37,11 +35,8 @@ def status(
     """What a running replica says of itself; the leases and checkpoints alone when none answers."""
     address = url
     if address is None:
-        settings = read_settings(env_file)
-        # A server that listens everywhere is asked here.
-        host = "127.0.0.1" if settings.http_host == "0.0.0.0" else settings.http_host  # noqa: S104 - compared, not bound
-        address = f"http://{host}:{settings.http_port}"
-    found = _fetch(address)
+        address = replica.address(read_settings(env_file))
+    found = replica.fetch_status(address)
     if found is None:
         if url is not None:
             typer.echo(f"sluice: nobody answers at {url}/status", err=True)
@@ -62,19 +57,10 @@ def _watch(address: str, found: dict[str, Any]) -> None:
         with Live(_shown(found), auto_refresh=False) as live:
             while True:
                 time.sleep(WATCH_SECONDS)
-                now = _fetch(address)
+                now = replica.fetch_status(address)
                 live.update(_shown(now) if now else Text("nobody answers"), refresh=True)
     except KeyboardInterrupt:
         return
-
-
-def _fetch(address: str) -> dict[str, Any] | None:
-    try:
-        with urllib.request.urlopen(f"{address}/status", timeout=5) as answer:  # noqa: S310 - the operator's own address
-            found: dict[str, Any] = orjson.loads(answer.read())
-            return found
-    except (urllib.error.URLError, ConnectionError, TimeoutError):
-        return None
 
 
 def _shown(found: dict[str, Any]) -> Group:

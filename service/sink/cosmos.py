@@ -20,12 +20,13 @@ from azure.core.credentials_async import AsyncTokenCredential
 from azure.core.exceptions import AzureError, ClientAuthenticationError, HttpResponseError
 from azure.core.pipeline import PipelineRequest, PipelineResponse
 from azure.core.pipeline.transport import AioHttpTransport
-from azure.cosmos.aio import ContainerProxy, CosmosClient
+from azure.cosmos.aio import ContainerProxy, CosmosClient, DatabaseProxy
 from azure.cosmos.exceptions import CosmosBatchOperationError
 
 from service.errors import SetupFault
 from service.sink.container import Refused, Result, SingleOperation
 from service.sink.outcomes import NO_ANSWER, Step
+from service.sink.provisioned import Content, Throughput, read_contents, read_throughput
 from service.sink.routing import PartitionKeyDefinition
 from service.sink.wire import LARGE_BODY_BYTES, MAX_AGE_SECONDS, Captured, Template, Wire, as_bulk, as_data, message_of
 
@@ -104,6 +105,21 @@ class CosmosContainer:
         parents = {parent for one in found for parent in one.get("parents") or ()}
         ranges = {one["id"]: (one["id"], one["minInclusive"], one["maxExclusive"]) for one in found}
         return [one for name, one in ranges.items() if name not in parents]
+
+    async def read_throughput(self) -> Throughput | None:
+        """What it is sold; None if nothing is. Raises Refused: a data role alone may not ask."""
+        container = self._container
+        try:
+            return await read_throughput(self._database, container)
+        except Exception as fault:  # noqa: BLE001 - translated, or raised again
+            raise _refused(fault) from None
+
+    async def read_contents(self) -> dict[str, Content]:
+        """What each range holds. Raises Refused."""
+        try:
+            return await read_contents(self._container)
+        except Exception as fault:  # noqa: BLE001 - translated, or raised again
+            raise _refused(fault) from None
 
     async def send_bulk(self, range_id: str, payload: bytes, *, minimal: bool) -> Sequence[Result]:
         """Non-atomic, going on after an error: every operation gets its own answer."""
@@ -199,6 +215,12 @@ class CosmosContainer:
             raise Refused("not connected")
         return self._proxy
 
+    @property
+    def _database(self) -> DatabaseProxy:
+        if self._client is None:
+            raise Refused("not connected")
+        return self._client.get_database_client(self._access.database)
+
     async def _single(self, operation: SingleOperation, extra: dict[str, Any]) -> Any:  # noqa: ANN401 - the SDK's own
         container, step = self._container, operation.step
         guard: dict[str, Any] = {}
@@ -243,7 +265,7 @@ class CosmosContainer:
             retry_status=0,
         )
         await self._client.__aenter__()  # it stays open until `close`
-        self._proxy = self._client.get_database_client(access.database).get_container_client(access.container)
+        self._proxy = self._database.get_container_client(access.container)
 
     def _set_up_fault(self, fault: BaseException) -> BaseException:
         if isinstance(fault, SetupFault):

@@ -63,8 +63,11 @@ class EventHubs:
             self._guessed_bytes[partition] = int(description.last_offset) / description.last
         return description
 
-    def receiver(self, partition: PartitionId, epoch: int, read_from: ReadFrom) -> EventHubReceiver:
-        """A receiver on a connection of its own, which fetches as far ahead as the size of the events allows."""
+    def receiver(self, partition: PartitionId, epoch: int | None, read_from: ReadFrom) -> EventHubReceiver:
+        """A receiver on a connection of its own, which fetches as far ahead as the size of the events allows.
+
+        Without an epoch it displaces nobody: the hub refuses it where a receiver with one is.
+        """
         former = self._receivers.get(partition)
         event_bytes = (former.event_bytes if former else 0.0) or self._guessed_bytes.get(partition, 0.0)
         receiver = EventHubReceiver(

@@ -56,7 +56,7 @@ class EventHubReceiver:
         self,
         client: EventHubConsumerClient,
         partition: PartitionId,
-        epoch: int,
+        epoch: int | None,
         read_from: ReadFrom,
         *,
         options: ReceiverOptions,

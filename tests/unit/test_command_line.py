@@ -43,6 +43,7 @@ def test_every_command_that_reads_has_json_and_every_one_that_changes_a_dry_run(
     }
     for words in (
         ("status",),
+        ("plan",),
         ("leases", "list"),
         ("checkpoints", "show"),
         ("deadletters", "list"),
