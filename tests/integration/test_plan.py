@@ -78,6 +78,7 @@ def stored_in_the_fullest_range(stack):
     return max(counts.values()) / counts.total()
 
 
+@pytest.mark.proof
 @pytest.mark.alone
 def test_a_plan_from_a_running_consumer_holds_its_rate_on_what_it_says_to_buy(make_stack, sluice, preload):
     first = make_stack(physical_partitions=3)
@@ -118,6 +119,9 @@ def test_a_key_with_half_the_records_is_seen_in_what_is_stored(make_stack, sluic
     fill(stack, 8_000, half_of_one_key)
     consumer = consuming(stack, sluice, 8_000)
     made = planned(stack, "--rate", str(RATE), port=consumer.port)
+    charged = stack.call(stack.container.request_units) / 8_000
+    assert made["figures"]["ru_per_record"]["source"] == "measured"
+    assert made["figures"]["ru_per_record"]["value"] == pytest.approx(charged, rel=0.02)
     fullest = stored_in_the_fullest_range(stack)
     assert made["figures"]["hottest_key"]["source"] == "measured"
     assert "documents" in made["figures"]["hottest_key"]["how"]
@@ -183,6 +187,7 @@ async def test_a_reader_that_has_no_lease_is_not_disturbed_either(make_stack):
         await client.close()
 
 
+@pytest.mark.proof
 @pytest.mark.alone
 def test_the_lag_takes_as_long_as_it_says(make_stack, sluice, preload):
     stack = make_stack(physical_partitions=2, throughput=6_000)
