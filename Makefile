@@ -1,4 +1,5 @@
-# Each target does its own set-up: nothing has to be installed by hand but Python 3.11+ (and Java 17+ for Spark).
+# Each target does its own set-up: nothing has to be installed by hand but Python 3.11+ (and, for tests where apt may
+# not be used, Java 17+ and Chromium).
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test proof lint bench clean
 

@@ -142,7 +142,8 @@ class Supervisor:
         try:
             return await process.wait()
         finally:
-            self._children.pop(number, None)
+            if not self._draining:  # while it drains, its status is still asked for
+                self._children.pop(number, None)
 
     async def _share_for_ever(self) -> None:
         while True:

@@ -198,9 +198,13 @@ class Worker:
         self._share_ru()
 
     def _share_ru(self) -> None:
-        """A worker's part of COSMOS_RULIMIT; one RU/s where it owns nothing, since 0 would mean no limit."""
         if self._sink is not None and self._settings.cosmos_rulimit:
-            self._sink.set_ru_limit(max(1.0, float(self._settings.cosmos_rulimit * self._share)))
+            self._sink.set_ru_limit(self._ru_limit())
+
+    def _ru_limit(self) -> float:
+        """A worker's part of COSMOS_RULIMIT; one RU/s where it owns nothing, since 0 would mean no limit."""
+        limit = self._settings.cosmos_rulimit
+        return max(1.0, float(limit * self._share)) if limit else 0.0
 
     def not_ready(self) -> str | None:
         """Why no work should be expected of this worker; None when it may be."""
@@ -216,11 +220,13 @@ class Worker:
             seconds=self._loop.time() - self._began,
             intake=self._intake,
             backlog=self._backlog.statistics(),
+            limits=self._backlog.limits,
             slots=self._slots.statistics(),
             flows=self._flows.values(),
             sink=self._sink.statistics() if self._sink else None,
             processor=self._processor.statistics() if self._processor else None,
             rate=self._rate(),
+            ru_limit=self._ru_limit(),
             share=self._share,
             draining=self._draining,
             faults=self._faults(),

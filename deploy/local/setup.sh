@@ -77,6 +77,23 @@ java() {
     fi
 }
 
+# The same places as in tests/support/chromium.py.
+has_browser() {
+    local candidate
+    for candidate in "${CHROMIUM:-}" chromium chromium-browser google-chrome google-chrome-stable \
+        "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome" /Applications/Chromium.app/Contents/MacOS/Chromium; do
+        if [ -n "$candidate" ] && type -P "$candidate" >/dev/null; then return 0; fi
+    done
+    return 1
+}
+
+# Ubuntu has it as a snap only, which a container cannot run: there the message says what to do.
+browser() {
+    has_browser && return
+    if may_apt; then apt_install chromium || true; fi
+    has_browser || fail "the tests of the ops page need Chromium. Debian: sudo apt install chromium. Ubuntu: install Google Chrome. macOS: brew install --cask google-chrome. Or set CHROMIUM=/path/to/one."
+}
+
 # Its pins are not ours, so it has an environment of its own. Every version is named: nothing is left to resolve.
 checkov() {
     local list=tests/bicep/checkov.txt mark=.venv/checkov/.sluice
@@ -115,6 +132,7 @@ test)
     if system_node; then together test_packages test_node checkov; else together test_packages checkov; test_node; fi
     cp .venv/.sluice-test .venv/.sluice-demo
     java
+    browser
     ;;
 *) fail "usage: setup.sh demo|test" ;;
 esac

@@ -35,6 +35,8 @@ class BacklogStatistics:
     oldest_seconds: float
     done_ahead: int
     paused: bool
+    paused_by: tuple[str, ...]
+    """What is too full for intake to go on: `bytes` (the receivers' prefetch included), `records`, `oldest_seconds`."""
 
 
 class Backlog:
@@ -70,14 +72,12 @@ class Backlog:
         """Look at the limits: pauses or resumes intake. Raises BacklogExceeded where the policy says so."""
         now = self.statistics()
         limits = self.limits
-        fullness = (now.bytes + self._held_outside()) / limits.bytes
-        if limits.policy == "pause":
-            fullness = max(fullness, now.records / limits.records, now.oldest_seconds / limits.seconds)
-        elif now.records > limits.records or now.oldest_seconds > limits.seconds:
+        if limits.policy == "fail" and (now.records > limits.records or now.oldest_seconds > limits.seconds):
             raise BacklogExceeded(self._message(now))
-        if fullness >= PAUSE_AT:
+        fullest = max(self._fullness(now.records, now.bytes, now.oldest_seconds).values())
+        if fullest >= PAUSE_AT:
             self._open.clear()
-        elif fullness <= RESUME_AT:
+        elif fullest <= RESUME_AT:
             self._open.set()
         return now
 
@@ -85,14 +85,27 @@ class Backlog:
         """A snapshot over all partitions."""
         lists = [worklist.statistics() for worklist in self._worklists()]
         oldest = min((each.oldest_taken_at for each in lists if each.oldest_taken_at is not None), default=None)
+        records, held = sum(each.records for each in lists), sum(each.bytes for each in lists)
+        oldest_seconds = 0.0 if oldest is None else self._loop.time() - oldest
+        paused = not self._open.is_set()
+        fullness = self._fullness(records, held, oldest_seconds) if paused else {}
         return BacklogStatistics(
             items=sum(each.items for each in lists),
-            records=sum(each.records for each in lists),
-            bytes=sum(each.bytes for each in lists),
-            oldest_seconds=0.0 if oldest is None else self._loop.time() - oldest,
+            records=records,
+            bytes=held,
+            oldest_seconds=oldest_seconds,
             done_ahead=sum(each.done_ahead for each in lists),
-            paused=not self._open.is_set(),
+            paused=paused,
+            paused_by=tuple(name for name, part in fullness.items() if part > RESUME_AT),
         )
+
+    def _fullness(self, records: int, held: int, oldest_seconds: float) -> dict[str, float]:
+        """Of each limit that pauses intake, how much is used."""
+        limits = self.limits
+        used = {"bytes": (held + self._held_outside()) / limits.bytes}
+        if limits.policy == "pause":
+            used |= {"records": records / limits.records, "oldest_seconds": oldest_seconds / limits.seconds}
+        return used
 
     def _message(self, now: BacklogStatistics) -> str:
         limits = self.limits

@@ -66,7 +66,7 @@ async def demo(seconds: float, rate: int) -> int:
             consumer = await parts.enter_async_context(
                 _child(["run", "--env-file", str(env_file)], consuming, folder=Path(folder))
             )
-            console.print(f"consumer: {rate or 'unlimited'} records/s; its status: http://127.0.0.1:{port}/status")
+            console.print(f"consumer: {rate or 'unlimited'} records/s; its page: http://127.0.0.1:{port}/")
             settings = load(env_file)
             figures = Figures()
             # A little below what the consumer takes, so that it catches up with what it could not take at the start.

@@ -1,4 +1,4 @@
-"""The ops pages: /healthz, /readyz, /metrics, /status. Read only; on loopback unless told otherwise."""
+"""The ops pages: / (for people), /healthz, /readyz, /metrics, /status. Read only; on loopback unless told otherwise."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -9,6 +9,7 @@ import orjson
 from aiohttp import web
 
 from service.errors import SetupFault
+from service.ops import dashboard
 
 HEARTBEAT_SECONDS = 1.0
 STUCK_SECONDS = 30.0
@@ -29,6 +30,7 @@ class OpsPages:
         self._not_ready = not_ready
         self._metrics = metrics
         self._beat_at = 0.0
+        self._page, self._page_headers = dashboard.load()
 
     @asynccontextmanager
     async def serving(self, host: str, port: int) -> AsyncIterator[int]:
@@ -52,6 +54,7 @@ class OpsPages:
 
     def _application(self) -> web.Application:
         application = web.Application()
+        application.router.add_get("/", self._get_page)
         application.router.add_get("/healthz", self._healthz)
         application.router.add_get("/readyz", self._readyz)
         application.router.add_get("/status", self._get_status)
@@ -63,6 +66,9 @@ class OpsPages:
         while True:
             self._beat_at = loop.time()
             await asyncio.sleep(HEARTBEAT_SECONDS)
+
+    async def _get_page(self, _: web.Request) -> web.Response:
+        return web.Response(body=self._page, headers=self._page_headers)
 
     async def _healthz(self, _: web.Request) -> web.Response:
         """The loop turns. Throttling, pauses and set-up faults do not change that: a restart would not mend them."""
@@ -76,7 +82,7 @@ class OpsPages:
         return _json({"status": "ready"}) if why is None else _json({"status": "not ready", "why": why}, status=503)
 
     async def _get_status(self, _: web.Request) -> web.Response:
-        return _json(await self._status())
+        return _json({**await self._status(), "not_ready": self._not_ready()})
 
     async def _get_metrics(self, _: web.Request) -> web.Response:
         body, content_type = await self._metrics()
@@ -84,4 +90,5 @@ class OpsPages:
 
 
 def _json(content: dict[str, Any], status: int = 200) -> web.Response:
-    return web.Response(body=orjson.dumps(content), status=status, content_type="application/json")
+    headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+    return web.Response(body=orjson.dumps(content), status=status, content_type="application/json", headers=headers)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
-from service.flow.backlog import BacklogStatistics
+from service.flow.backlog import BacklogLimits, BacklogStatistics
 from service.flow.partition import Intake, PartitionFlow
 from service.flow.slots import SlotStatistics
 from service.sink.statistics import SinkStatistics
@@ -16,12 +16,14 @@ def status(
     *,
     intake: Intake,
     backlog: BacklogStatistics,
+    limits: BacklogLimits,
     slots: SlotStatistics,
     flows: Iterable[PartitionFlow],
     sink: SinkStatistics | None,
     processor: ProcessorStatistics | None,
     host: str,
     rate: float,
+    ru_limit: float,
     share: Fraction,
     seconds: float,
     draining: bool,
@@ -34,7 +36,7 @@ def status(
     partitions = [_partition(each, by_partition.get(each.id)) for each in held]
     return {
         "host": host,
-        "seconds": round(seconds, 1),
+        "seconds": round(seconds, 3),
         "records": {
             "received": intake.received,
             "committed": sink.committed if sink else 0,
@@ -47,11 +49,13 @@ def status(
         "retried": {str(code): count for code, count in sink.retried.items()} if sink else {},
         "dead_letter_reasons": dict(sink.reasons) if sink else {},
         "ru": round(sink.ru, 2) if sink else 0.0,
+        "ru_limit": round(ru_limit, 2),
         "requests": sink.requests if sink else 0,
         "batch_wait_seconds": round(sink.waited_seconds, 3) if sink else 0.0,
         "rate": round(rate, 1),
         "share": str(share),
         "rate_limit": slots.rate or 0,
+        "rate_limited": slots.rate is not None,
         "slots": {"given": slots.given, "used": slots.used, "unused": slots.unused, "waiting": slots.waiting},
         "backlog": {
             "items": backlog.items,
@@ -59,6 +63,13 @@ def status(
             "bytes": backlog.bytes,
             "oldest_seconds": round(backlog.oldest_seconds, 3),
             "paused": backlog.paused,
+            "paused_by": list(backlog.paused_by),
+            "limits": {
+                "records": limits.records,
+                "bytes": limits.bytes,
+                "oldest_seconds": limits.seconds,
+                "policy": limits.policy,
+            },
         },
         "partitions": partitions,
         "partitions_in_hub": processor.partitions_in_hub if processor else 0,

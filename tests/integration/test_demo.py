@@ -14,4 +14,5 @@ def test_the_demo_ends_with_a_sum_that_adds_up():
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "it adds up" in done.stdout
+    assert "its page: http://127.0.0.1:" in done.stdout
     assert "5 dead-lettered" in done.stdout

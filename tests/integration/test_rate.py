@@ -52,6 +52,20 @@ def test_two_workers_take_the_rate_of_one_replica_and_are_seen_as_one(make_stack
     assert len(stack.documents()) == 16_000
 
 
+def test_workers_that_drain_are_still_seen(make_stack, sluice, preload):
+    stack = make_stack(throughput=400, physical_partitions=1)
+    preload(stack, 3_000)
+    process = sluice("run", "--env-file", str(stack.env_file), WORKERS=2, SHUTDOWN_DEADLINE="6s")
+    until(lambda: (process.status() or {}).get("records", {}).get("received") == 3_000, 60, "taken", process=process)
+    process.signal(signal.SIGTERM)
+    status = until(
+        lambda: (process.status() or {}).get("draining") and process.status(), 3, "draining", process=process
+    )
+    assert (status["not_ready"], status["records"]["received"]) == ("draining", 3_000)
+    assert 0 < status["backlog"]["items"] < 3_000
+    assert process.process.wait(20) == 0
+
+
 def test_a_crashed_worker_is_started_again(make_stack, sluice, preload):
     import psutil
 

@@ -100,6 +100,7 @@ def test_told_to_pause_it_stops_at_four_fifths_and_goes_on_at_three(worklists, e
         backlog.look()
         await asyncio.sleep(0)
         assert not waiting.done()
+        assert backlog.statistics().paused_by == ("records",)
         items[19].settle(Outcome.COMMITTED)
         backlog.look()
         async with asyncio.timeout(1):
@@ -117,10 +118,12 @@ def test_bytes_pause_whatever_the_policy_and_prefetch_and_done_ahead_count(workl
         held = 10_000
         backlog.look()
         assert backlog.statistics().paused
+        assert backlog.statistics().paused_by == ("bytes",)
         for item in others:
             item.settle(Outcome.COMMITTED)
         backlog.look()
         assert not backlog.statistics().paused
+        assert backlog.statistics().paused_by == ()
         for _ in range(400):
             take(worklists[0], event)[0].settle(Outcome.COMMITTED)
         backlog.look()

@@ -2,13 +2,16 @@
 
 from service.ops.merge import merge_metrics, merge_status
 
+LIMITS = {"records": 160, "bytes": 512, "oldest_seconds": 600.0, "policy": "fail"}
+"""Of one of two workers."""
+
 
 def status(host, committed, oldest, *partitions):
     return {
         "host": host,
         "records": {"committed": committed},
         "retried": {"429": committed},
-        "backlog": {"items": 2, "oldest_seconds": oldest, "paused": False},
+        "backlog": {"items": 2, "oldest_seconds": oldest, "paused": False, "paused_by": [], "limits": dict(LIMITS)},
         "partitions": [{"id": each} for each in partitions],
         "partitions_in_hub": 4,
         "draining": False,
@@ -22,7 +25,9 @@ def test_numbers_are_summed_and_partitions_listed_together():
     assert merged["hosts"] == ["a", "b"]
     assert merged["records"] == {"committed": 12}
     assert merged["retried"] == {"429": 12}
-    assert merged["backlog"] == {"items": 4, "oldest_seconds": 3.0, "paused": False}
+    limits = merged["backlog"].pop("limits")
+    assert merged["backlog"] == {"items": 4, "oldest_seconds": 3.0, "paused": False, "paused_by": []}
+    assert limits == {"records": 320, "bytes": 1024, "oldest_seconds": 600.0, "policy": "fail"}
     assert [row["id"] for row in merged["partitions"]] == ["0", "2", "10"]
     assert merged["partitions_in_hub"] == 4
 
