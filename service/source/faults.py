@@ -79,7 +79,12 @@ def of_hub(error: BaseException, namespace: str, name: str) -> SluiceError:  # n
         return SetupFault(f"{where}: too many receivers or connections; give this service a consumer group of its own")
     if "server-busy" in condition or "timeout" in condition:
         return Retry(f"{where} is busy for now", 4.0)  # the wait the service itself asks for in its server-busy text
-    if isinstance(error, EventHubError | OSError | asyncio.TimeoutError):
+    if isinstance(error, asyncio.TimeoutError):
+        return Retry(
+            f"{where} does not answer in time; check the network, and that EVENTHUB_CONSUMERGROUP exists (where it "
+            "does not, the SDK keeps the refusal to itself)"
+        )
+    if isinstance(error, EventHubError | OSError):
         return Retry(f"{where} cannot be reached or closed the connection ({condition or type(error).__name__})")
     return Retry(f"{where}: {type(error).__name__}")
 
@@ -90,7 +95,7 @@ class Faults:
     def __init__(self, host: str) -> None:
         self._log = _log.bind(host=host)
         self._standing: dict[tuple[str, str], str] = {}
-        """By where ("storage", "hub") and whose (a partition's, or nobody's in particular)."""
+        """By where ("storage", "hub", "receiver") and whose (a partition's, or nobody's in particular)."""
         self.last = ""
         """The latest fault's sentence, kept after it has gone."""
 

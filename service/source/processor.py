@@ -151,7 +151,7 @@ class Processor:
             handed_over=self._handed_over,
             scans=self._scans,
             storage_fault=self._faults.standing("storage"),
-            hub_fault=self._faults.standing("hub"),
+            hub_fault=self._faults.standing("hub") or self._faults.standing("receiver"),
             last_fault=self._faults.last,
         )
 

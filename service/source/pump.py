@@ -89,7 +89,7 @@ class Pump:
             return self._closing.result()[0]
         finally:
             self.ownership.lost = True
-            for where in ("hub", "storage"):
+            for where in ("hub", "receiver", "storage"):
                 self._around.faults.cleared(where, self.holding.partition)
             keeper.cancel()
             await asyncio.wait([keeper])
@@ -213,21 +213,25 @@ class Pump:
                     return
                 first = False
                 self._lagging_since = None
+                self._around.faults.cleared("receiver", self.holding.partition)
                 await self._deliver(events, handler)
                 if receiver.misfetches:
                     return
             elif self._stalled():
                 self.reopened += 1
                 self.ownership.reopened = self.reopened
-                # A consumer group that does not exist looks like this: the SDK keeps its refusal to itself.
-                self._log.warning(
-                    "the receiver brings nothing although the partition lags; opening another. If this goes on, check "
-                    "that the consumer group exists",
-                    reopened=self.reopened,
-                )
+                self._around.faults.raised("receiver", self._silence(), self.holding.partition)
                 return
             elif self._options.empty_calls:
                 await _hand_over(handler, ())
+
+    def _silence(self) -> SetupFault:
+        """What is wrong while events wait in the hub and none come."""
+        hub = self.ownership.hub
+        return SetupFault(
+            f"event hub {hub.name} has events and brings none of them to consumer group {hub.group}; another receiver "
+            "is opened. If this goes on, look at what else reads the hub, and at the service's own state"
+        )
 
     def _misplaced(self, event: Event) -> bool:
         """Whether the offset led beyond the sequence behind which it should lead, so events would be skipped."""

@@ -34,7 +34,7 @@ class ReceiverOptions:
     max_batch: int = 500
     max_wait_seconds: float = 1.0
     """`receive` returns nothing after this long without events."""
-    open_seconds: float = 60.0
+    open_seconds: float = 30.0
     """Without even that for so long, the receiver counts as dead."""
     prefetch_bytes: int = 8 << 20
     """About as many bytes fetched ahead at most: with large events, `prefetch` shrinks."""

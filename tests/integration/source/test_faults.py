@@ -17,13 +17,16 @@ from service.source.connect import HubAddress, connect_blobs, connect_hub
 from service.source.faults import Faults, backoff
 from service.source.receiver import ReceiverOptions
 from service.source.start import EARLIEST
+from tests.integration.source import kit
 from tests.integration.source.kit import HUB, Recorder, host, hub_server, memory_hub, publish, until
 
 SECRET = base64.b64encode(b"a key that nobody may see, of 64 bytes, as the service hands it out").decode()
 
 
-def _hub(connection_string, name=HUB, group="$Default"):
-    return connect_hub(HubAddress(name, group, connection_string=connection_string), ReceiverOptions())
+def _hub(connection_string, name=HUB, group="$Default", patience=30.0):
+    return connect_hub(
+        HubAddress(name, group, connection_string=connection_string), ReceiverOptions(open_seconds=patience)
+    )
 
 
 async def test_a_hub_that_is_not_there_is_retried():
@@ -122,6 +125,21 @@ async def _drop_and_detach(azurite, blob_container_name):
             await until(lambda: one.recorder.total >= 2100)
         assert one.recorder.received == {"0": list(range(2100))}
         assert len(one.recorder.opened) == 1
+
+
+async def test_a_consumer_group_that_does_not_exist_is_a_fault_that_goes_when_it_is_made(
+    azurite, blob_container_name, monkeypatch
+):
+    """The SDK keeps the refusal to itself: that the receiver never opens is all there is to go by."""
+    monkeypatch.setattr(kit, "connect", lambda server, _: _hub(server.connection_string(), group="absent", patience=3))
+    async with hub_server(partitions=1) as server:
+        publish(server, 0, 10)
+        async with host(server, azurite, blob_container_name) as one:
+            await until(lambda: "EVENTHUB_CONSUMERGROUP" in one.processor.statistics().hub_fault)
+            assert one.recorder.total == 0
+            server.hub(HUB).add_consumer_group("absent")
+            await until(lambda: one.recorder.total == 10)
+            assert one.processor.statistics().hub_fault == ""
 
 
 async def test_a_receiver_that_a_higher_epoch_took_over_is_contested_only_by_who_has_the_lease(

@@ -120,9 +120,11 @@ def test_a_partition_that_lags_and_brings_nothing_gets_a_new_receiver():
             world.hub.publish(0, 5)
             opened = len(world.hub.opened)
             await until(lambda: host.processor.statistics().partitions[0].reopened == 1, 60)
+            assert "brings none of them" in host.processor.statistics().hub_fault
             world.hub.partitions[P0].frozen = False
             await until(lambda: world.delivered["0"] == list(range(10)))
             assert len(world.hub.opened) > opened
+            assert host.processor.statistics().hub_fault == ""
 
     simulate(main, 6)
 

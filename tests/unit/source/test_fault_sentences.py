@@ -61,7 +61,7 @@ def _hub_error(kind, condition, text="secret"):
         (_hub_error(ConnectError, "server-busy"), Retry, "busy"),
         (_hub_error(ConnectionLostError, "link:detach-forced"), Retry, "detach-forced"),
         (_hub_error(ConnectError, "socket-error"), Retry, "cannot be reached"),
-        (TimeoutError(), Retry, "cannot be reached"),
+        (TimeoutError(), Retry, "EVENTHUB_CONSUMERGROUP"),
     ],
 )
 def test_the_hubs_errors_say_what_to_do_and_keep_secrets(error, kind, words):
