@@ -1,8 +1,8 @@
 """The HTTP port: bytes to requests, answers to bytes.
 
 HTTP/1.1 over httptools (Node's parser), of which only what the service itself offers: no upgrades, no compressed
-bodies. What cannot be parsed gets the service's own form of an error, and no request is taken in beyond
-MAX_REQUEST_BYTES. Requests that come one behind the other are answered in their order.
+bodies; HTTP/2 is refused in its own words. What cannot be parsed gets the service's own form of an error, and no
+request is taken in beyond MAX_REQUEST_BYTES. Requests that come one behind the other are answered in their order.
 """
 
 import asyncio
@@ -20,6 +20,7 @@ from urllib.parse import unquote
 import httptools
 
 from service.local.cosmos.errors import BadRequest, CosmosError
+from service.local.cosmos.http2 import PREFACE, Http2Refusal
 from service.local.cosmos.wire import Request, Response, error_response
 
 MAX_REQUEST_BYTES: Final = 4 * 1024 * 1024  # twice the limit of an item, so that its own error can be given
@@ -108,6 +109,7 @@ class _Connection(asyncio.Protocol):
         self._ended = False
         self._silent_bytes = 0  # read since the parser last called back: it keeps a field until it is whole
         self._heard_at = 0.0
+        self._http2: Http2Refusal | None = None
         self._timer: asyncio.TimerHandle
 
     # From the transport
@@ -127,7 +129,12 @@ class _Connection(asyncio.Protocol):
         self._listener.connections.discard(self)
 
     def data_received(self, data: bytes) -> None:
+        if not self._heard_at and data.startswith(PREFACE):
+            self._http2 = Http2Refusal(self._transport.write, self._transport.close)
         self._heard_at = asyncio.get_running_loop().time()
+        if self._http2 is not None:
+            self._http2.feed(data)
+            return
         self._silent_bytes += len(data)
         while data and not self._closing:
             data = self._feed(data)

@@ -5,6 +5,7 @@ import ssl
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -12,6 +13,7 @@ from urllib.parse import quote
 
 from service.local.cosmos.account import Account
 from service.local.cosmos.auth import EMULATOR_KEY, Authorizer, Verifier
+from service.local.cosmos.binary_json import is_binary, to_text
 from service.local.cosmos.container import Container
 from service.local.cosmos.control import Control
 from service.local.cosmos.disk import DiskAccount
@@ -142,6 +144,8 @@ class CosmosServer:
         fault = None
         try:
             self._authorizer.check(request)
+            if is_binary(request.body):
+                request = replace(request, body=to_text(request.body))
             fault = self._fault(request)
             if fault is not None and fault.drop == "before":
                 return None

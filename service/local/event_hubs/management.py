@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 HUB_TYPE = "com.microsoft:eventhub"
 PARTITION_TYPE = "com.microsoft:partition"
+NO_REPLICATION = Int(-1)
+"""Which life of a geo-replicated namespace a sequence number is of. The SDK for Rust refuses answers without one; what
+the service says where nothing is replicated is not public."""
 _STATUS = {NOT_FOUND: 404, UNAUTHORIZED_ACCESS: 401, SERVER_BUSY: 503}
 
 
@@ -72,7 +75,9 @@ def _partition(hub: Hub, partition: Partition) -> dict[object, object]:
         "type": PARTITION_TYPE,
         "partition": partition.id,
         "begin_sequence_number": log.first,
+        "begin_sequence_number_epoch": NO_REPLICATION,
         "last_enqueued_sequence_number": log.last,
+        "last_enqueued_sequence_number_epoch": NO_REPLICATION,
         "last_enqueued_offset": str(log.last_offset),
         "last_enqueued_time_utc": Timestamp(log.last_enqueued_ms),
         "is_partition_empty": not log.events,

@@ -13,7 +13,7 @@ from service.local.event_hubs.connection import Connection
 from service.local.event_hubs.namespace import Namespace
 
 PATH = "/$servicebus/websocket"
-SUBPROTOCOL = "AMQPWSB10"
+SUBPROTOCOLS = ("AMQPWSB10", "amqp")
 MAX_MESSAGE_BYTES = 4 * 1024 * 1024
 
 
@@ -29,6 +29,7 @@ class WebSocketListener:
         """Listens; the port that it got."""
         application = web.Application()
         application.router.add_get(PATH, self._serve)
+        application.router.add_get(f"{PATH}/", self._serve)  # as the SDK for Rust writes it
         self._runner = web.AppRunner(application, access_log=None, handle_signals=False, shutdown_timeout=1.0)
         await self._runner.setup()
         await web.TCPSite(self._runner, host, port, ssl_context=self._ssl_context).start()
@@ -41,14 +42,14 @@ class WebSocketListener:
             self._runner = None
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
-        socket = web.WebSocketResponse(protocols=(SUBPROTOCOL,), max_msg_size=MAX_MESSAGE_BYTES, timeout=1.0)
+        socket = web.WebSocketResponse(protocols=SUBPROTOCOLS, max_msg_size=MAX_MESSAGE_BYTES, timeout=1.0)
         await socket.prepare(request)
         wire = WebSocketWire(socket, request.transport, self._namespace.limits.write_buffer_bytes)
         connection = Connection(self._namespace, wire)
         wire.connection = connection
         writer = asyncio.create_task(wire.write_all())
         try:
-            if socket.ws_protocol != SUBPROTOCOL:
+            if socket.ws_protocol is None:
                 await socket.close(code=WSCloseCode.PROTOCOL_ERROR)
             async for message in socket:
                 if message.type is not WSMsgType.BINARY:

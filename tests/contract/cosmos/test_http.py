@@ -10,6 +10,7 @@ import pytest
 
 from service.local.certificates import make_certificate
 from service.local.cosmos.faults import Fault
+from service.local.cosmos.http2 import PREFACE
 from service.local.cosmos.server import CosmosServer
 from tests.contract.cosmos.raw import raw_client
 from tests.contract.cosmos.test_hostile import throw
@@ -58,6 +59,10 @@ class Conversation:
             length = [line for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")]
             body = await self._reader.readexactly(int(length[0].partition(b":")[2])) if length else b""
         return head, body
+
+    async def exactly(self, count):
+        async with asyncio.timeout(5):
+            return await self._reader.readexactly(count)
 
     async def ended(self):
         async with asyncio.timeout(5):
@@ -143,6 +148,26 @@ async def test_a_client_that_only_listens_any_more_is_still_answered(raw, contai
         one.writer.write(create(raw, 1))
         one.writer.write_eof()
         assert (await one.ended()).startswith(b"HTTP/1.1 201 ")
+
+
+async def test_http_2_by_prior_knowledge_is_refused_in_its_own_words(port):
+    """Clients that try it first fall back when they are told so, not when the connection just ends."""
+    settings = bytes.fromhex("000000 04 00 00000000")
+    ping = bytes.fromhex("000008 06 00 00000000") + b"12345678"
+    headers = bytes.fromhex("000003 01 05 00000001") + b"\x82\x86\x84"
+    async with connected(port) as one:
+        one.writer.write(PREFACE + settings + ping + headers[:7])
+        one.writer.write(headers[7:])
+        answer = await one.exactly(9 + 9 + 9 + 8 + 9 + 4)
+        assert answer == (
+            settings
+            + bytes.fromhex("000000 04 01 00000000")
+            + bytes.fromhex("000008 06 01 00000000")
+            + b"12345678"
+            + bytes.fromhex("000004 03 00 00000001 0000000d")  # RST_STREAM, HTTP_1_1_REQUIRED
+        )
+        one.writer.write(bytes.fromhex("000008 07 00 00000000 0000000000000000"))  # GOAWAY
+        assert await one.ended() == b""
 
 
 async def test_a_tunnel_is_refused(port):

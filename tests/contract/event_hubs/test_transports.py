@@ -3,6 +3,7 @@
 import asyncio
 import time
 
+import aiohttp
 import pytest
 from azure.core.credentials import AccessToken
 from azure.eventhub import EventData, EventHubConsumerClient, EventHubProducerClient, TransportType
@@ -109,6 +110,18 @@ async def test_a_bearer_token_for_another_or_of_yesterday_is_refused(secure, cer
     other, old = AsyncCredential(issuer, "https://cosmos.azure.com"), AsyncCredential(issuer, lifetime=-30.0)
     await asyncio.gather(send_with(other), send_with(old))
     assert secure.hub("hub").partition("0").log.end == 0
+
+
+@pytest.mark.parametrize(("path", "protocol"), [("", "AMQPWSB10"), ("/", "AMQPWSB10"), ("/", "amqp")])
+async def test_websockets_are_opened_as_the_sdks_and_the_standard_name_them(secure, certificate, path, protocol):
+    url = f"https://localhost:{secure.websocket_port}/$servicebus/websocket{path}"
+    async with (
+        aiohttp.ClientSession() as session,
+        session.ws_connect(url, protocols=[protocol], ssl=certificate.client_context()) as socket,
+    ):
+        assert socket.protocol == protocol
+        await socket.send_bytes(b"AMQP\x03\x01\x00\x00")
+        assert (await socket.receive_bytes(timeout=5)).startswith(b"AMQP\x03\x01\x00\x00")
 
 
 async def test_websockets_aio(secure, certificate, issuer):

@@ -119,7 +119,7 @@ def test_capture_writes_the_services_schema_and_times():
         "Offset": "44",
         "EnqueuedTimeUtc": "11/16/2016 4:44:11 PM",
         "SystemProperties": {"x-opt-partition-key": "k"},
-        "Properties": {"i": 1, "d": 0.5, "s": "x", "b": b"\x00", "t": "True"},
+        "Properties": {"i": 1, "d": 0.5, "s": "x", "b": b"\x00", "t": "True", "n": None},
         "Body": b"{}",
     }
     assert b"avro.codec\x08null" in file
