@@ -102,16 +102,18 @@ class _Place:
         name, where = orjson.dumps(stamp_name), orjson.dumps(self.partition)
         self.prefix = b',%b:{"incarnation":%d,"partition":%b,"sequence":' % (name, hub.incarnation, where)
         self.sequence = -1
-        self.enqueued = 0
-        self.end = b""
+        self._at(0)
+
+    def _at(self, seconds: int) -> None:
+        self.enqueued = seconds
+        self.end = b',"index":0,"enqueued":%d}}' % seconds
         """What follows the sequence in the stamp of an event's only record, and ends the document."""
 
     def enter(self, event: Event) -> None:
         """Go on to this event. Its time never falls along the partition: a broker's clock may be set back."""
         seconds = event.enqueued_ms // 1000
         if seconds != self.enqueued and (seconds > self.enqueued or event.sequence <= self.sequence):
-            self.enqueued = seconds
-            self.end = b',"index":0,"enqueued":%d}}' % seconds
+            self._at(seconds)
         self.sequence = event.sequence
 
 

@@ -209,6 +209,15 @@ def test_a_transform_replaces_splits_drops_and_fails():
     assert [(record.index, record.id) for record in mixed] == [(0, ""), (1, "x"), (2, "y")]
 
 
+@given(st.lists(st.integers(-5000, 5000) | st.integers(0, 2**42), min_size=1, max_size=5))
+def test_a_stamp_is_whole_whatever_time_the_events_have(times):
+    decoder = Decoder(DocumentOptions(), KEY, guarded=True)
+    for sequence, enqueued_ms in enumerate(times):
+        event = Event(sequence, "", enqueued_ms, b'{"id":"a","key":"k"}', {})
+        record = decoder.decode(event, HUB, PartitionId("0"))[0]
+        assert Stamp.parse(orjson.loads(record.body)["_sluice"]) == record.stamp
+
+
 def test_time_never_falls_along_a_partition_and_a_replay_begins_anew():
     decoder = Decoder(DocumentOptions(), KEY, guarded=True)
 
