@@ -18,7 +18,10 @@ from service.local.azurite import free_port
 from tests.spark.jars import packages
 from tests.support.stack import until
 
-pytestmark = pytest.mark.proof
+pytestmark = [
+    pytest.mark.proof,
+    pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning"),  # Capture's files, by the local stack
+]
 
 RATE = 400.0
 RU_RATE = 3000.0
@@ -143,7 +146,6 @@ def test_a_cluster_gives_the_same_result_and_keeps_one_budget(spark, make_world,
     assert abs(uneven - RATE) <= 0.05 * RATE
 
 
-@pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")  # Capture's files, by the local stack
 @pytest.mark.timeout(900)
 def test_a_cluster_keeps_one_budget_of_request_units(spark, make_world, cluster):
     """Evenly, and with one task that has ten times the other's work. For some 25 seconds each: half a second's worth,
