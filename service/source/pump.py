@@ -261,8 +261,10 @@ class Pump:
     def _stalled(self) -> bool:
         """Whether events wait in the hub and none came for long. Only asked while the receiver is what we wait for."""
         now = self._around.clock()
-        if self.ownership.last_enqueued <= self._sequence:
+        # What retention has taken waits no more.
+        if self.ownership.last_enqueued < max(self._sequence + 1, self.edge.first_kept):
             self._lagging_since = None
+            self._around.faults.cleared("receiver", self.holding.partition)
         elif self._lagging_since is None:
             self._lagging_since = now
         return self._lagging_since is not None and now - self._lagging_since > self._options.stall_seconds

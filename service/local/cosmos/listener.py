@@ -134,6 +134,8 @@ class _Connection(asyncio.Protocol):
         self._heard_at = asyncio.get_running_loop().time()
         if self._http2 is not None:
             self._http2.feed(data)
+            if not self._room.is_set():  # it asks and does not read: nothing is kept for it
+                self._transport.abort()
             return
         self._silent_bytes += len(data)
         while data and not self._closing:

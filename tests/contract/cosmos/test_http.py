@@ -170,6 +170,20 @@ async def test_http_2_by_prior_knowledge_is_refused_in_its_own_words(port):
         assert await one.ended() == b""
 
 
+async def test_who_asks_over_http_2_and_does_not_read_is_cut_off(port):
+    ping = bytes.fromhex("000008 06 00 00000000") + b"12345678"
+
+    async def flood(writer):
+        writer.write(PREFACE)
+        for _ in range(2000):  # 34 MB, if it went on
+            writer.write(ping * 1000)
+            await asyncio.wait_for(writer.drain(), 5)
+
+    async with connected(port) as one:
+        with pytest.raises(ConnectionError):
+            await flood(one.writer)
+
+
 async def test_a_tunnel_is_refused(port):
     answer = await throw(port, b"CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 405 ")

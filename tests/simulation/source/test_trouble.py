@@ -129,6 +129,21 @@ def test_a_partition_that_lags_and_brings_nothing_gets_a_new_receiver():
     simulate(main, 6)
 
 
+def test_what_retention_has_taken_is_not_waited_for():
+    async def main():
+        world = World(1)
+        async with world.host("a") as host:
+            world.hub.publish(0, 5)
+            await until(lambda: len(world.delivered["0"]) == 5)
+            world.hub.partitions[P0].frozen = True
+            world.hub.publish(0, 5)
+            await until(lambda: host.processor.statistics().hub_fault, 60)
+            world.hub.partitions[P0].first = 10
+            await until(lambda: not host.processor.statistics().hub_fault, 60)
+
+    simulate(main, 6)
+
+
 def test_the_watchdog_does_not_mind_a_handler_that_waits():
     async def main():
         world = World(1)
