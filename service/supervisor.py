@@ -27,6 +27,8 @@ from service.ops.merge import merge_metrics, merge_status
 log = structlog.get_logger()
 
 POLL_SECONDS = 0.5
+SETTLING_SECONDS = 0.03
+"""Between looks while a share is on its way: until it is taken over, a part of the rate is nobody's."""
 BACKOFF_SECONDS = 1.0
 MOST_BACKOFF_SECONDS = 60.0
 FINAL = {error.exit_code: error for error in (BacklogExceeded, DeadLetterFlood, BadSettings)}
@@ -146,11 +148,14 @@ class Supervisor:
                 self._children.pop(number, None)
 
     async def _share_for_ever(self) -> None:
+        pause = POLL_SECONDS
         while True:
-            await asyncio.sleep(POLL_SECONDS)
+            await asyncio.sleep(pause)
             held = self._heard = await self._statuses()
-            for number, share in assign(held, {number: child.assigned for number, child in self._children.items()}):
+            assigned = {number: child.assigned for number, child in self._children.items()}
+            for number, share in assign(held, assigned):
                 await self._tell(self._children[number], share)
+            pause = POLL_SECONDS if settled(held, assigned) else SETTLING_SECONDS
 
     async def _tell(self, child: _Child, share: Fraction) -> None:
         assert child.process.stdin is not None  # noqa: S101 - a pipe was asked for
@@ -213,3 +218,9 @@ def assign(held: Mapping[int, dict[str, Any]], assigned: Mapping[int, Fraction])
             changes.append((number, share))
             taken[number] = max(taken.get(number, Fraction(0)), share)
     return changes
+
+
+def settled(held: Mapping[int, dict[str, Any]], assigned: Mapping[int, Fraction]) -> bool:
+    """Whether no share is on its way: nobody gets another, and all have taken what they were told."""
+    taken = all(Fraction(status["share"]) == assigned.get(number) for number, status in held.items())
+    return taken and not assign(held, assigned)

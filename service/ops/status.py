@@ -33,7 +33,7 @@ def status(
     """The names of the first level are fixed: other programs read them."""
     by_partition = {flow.ownership.partition: flow for flow in flows}
     held = processor.partitions if processor else ()
-    partitions = [_partition(each, by_partition.get(each.id)) for each in held]
+    partitions = [_partition(host, each, by_partition.get(each.id)) for each in held]
     return {
         "host": host,
         "seconds": round(seconds, 3),
@@ -85,11 +85,12 @@ def status(
     }
 
 
-def _partition(held: PartitionStatistics, flow: PartitionFlow | None) -> dict[str, Any]:
+def _partition(host: str, held: PartitionStatistics, flow: PartitionFlow | None) -> dict[str, Any]:
     checkpoint = held.checkpoint
     enqueued_ms = flow.worklist.frontier_enqueued_ms if flow else 0
     return {
         "id": held.id,
+        "host": host,
         "epoch": held.epoch,
         "checkpoint": {"sequence": checkpoint.sequence, "offset": checkpoint.offset} if checkpoint else None,
         "checkpoint_age_seconds": round(flow.checkpoint_age(), 1) if flow else None,

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.config import Settings
-from service.supervisor import Supervisor, assign
+from service.supervisor import Supervisor, assign, settled
 
 
 def worker(held, share):
@@ -29,6 +29,16 @@ def test_a_share_is_given_on_only_when_its_worker_has_let_it_go():
     assert first == {1: Fraction(0)}
     held = {0: worker(4, "1/2"), 1: worker(0, 0)}
     assert dict(assign(held, {0: Fraction(1, 2), 1: Fraction(0)})) == {0: Fraction(1)}
+
+
+def test_a_share_is_on_its_way_until_the_last_worker_has_taken_it():
+    before, after = {0: Fraction(1), 1: Fraction(0)}, {0: Fraction(1, 2), 1: Fraction(1, 2)}
+    assert settled({0: worker(4, 1), 1: worker(0, 0)}, before)
+    assert not settled({0: worker(2, 1), 1: worker(2, 0)}, before)  # nobody was told yet
+    assert not settled({0: worker(2, 1), 1: worker(2, 0)}, {**before, 0: Fraction(1, 2)})  # told, not yet let go
+    assert not settled({0: worker(2, "1/2"), 1: worker(2, 0)}, {**before, 0: Fraction(1, 2)})  # let go, not given on
+    assert not settled({0: worker(2, "1/2"), 1: worker(2, 0)}, after)  # given on, not yet taken
+    assert settled({0: worker(2, "1/2"), 1: worker(2, "1/2")}, after)
 
 
 def test_what_a_crashed_worker_had_is_free():

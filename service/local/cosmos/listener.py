@@ -22,6 +22,7 @@ import httptools
 from service.local.cosmos.errors import BadRequest, CosmosError
 from service.local.cosmos.http2 import PREFACE, Http2Refusal
 from service.local.cosmos.wire import Request, Response, error_response
+from service.local.ports import stop_accepting
 
 MAX_REQUEST_BYTES: Final = 4 * 1024 * 1024  # twice the limit of an item, so that its own error can be given
 MAX_HEADER_BYTES: Final = 32 * 1024  # session and continuation tokens are long
@@ -60,7 +61,7 @@ class Listener:
     async def stop(self) -> None:
         """Close the port and every connection; answers that are being made are not waited for."""
         if self._server is not None:
-            self._server.close()
+            await stop_accepting(self._server)
             self._server = None
         await asyncio.gather(*(connection.cut() for connection in list(self.connections)))
 

@@ -19,6 +19,7 @@ from service.local.event_hubs.namespace import Limits, Namespace
 from service.local.event_hubs.partition import Retention
 from service.local.event_hubs.storage import HubStore, stored_hubs
 from service.local.event_hubs.websocket import WebSocketListener
+from service.local.ports import stop_accepting
 from service.local.tokens import TokenIssuer
 
 RETENTION_INTERVAL_SECONDS = 1.0
@@ -135,11 +136,10 @@ class EventHubsServer:
             self._retaining.cancel()
             self._retaining = None
         for listener in self._listeners:
-            listener.close()
+            await stop_accepting(listener)
         for connection in list(self.namespace.connections):
             connection.abort()
-        for listener in self._listeners:
-            await listener.wait_closed()
+        await asyncio.sleep(0)  # aborted sockets are closed in the next turn of the loop
         self._listeners.clear()
         if self.capture is not None:
             await self.capture.stop()
