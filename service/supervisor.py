@@ -31,6 +31,8 @@ SETTLING_SECONDS = 0.03
 """Between looks while a share is on its way: until it is taken over, a part of the rate is nobody's."""
 BACKOFF_SECONDS = 1.0
 MOST_BACKOFF_SECONDS = 60.0
+LATE_SECONDS = 9.0
+"""A worker may take so long after its deadline, and cuts off by itself what does not end: see `worker.py`."""
 FINAL = {error.exit_code: error for error in (BacklogExceeded, DeadLetterFlood, BadSettings)}
 """Exit codes that a restart would not change: one worker's is the replica's."""
 
@@ -191,7 +193,7 @@ class Supervisor:
                 child.process.terminate()
         waits = [asyncio.create_task(child.process.wait()) for child in children]
         if waits:
-            _, late = await asyncio.wait(waits, timeout=self._settings.shutdown_deadline + 2)
+            _, late = await asyncio.wait(waits, timeout=self._settings.shutdown_deadline + LATE_SECONDS)
             for child in children if late else ():
                 with contextlib.suppress(ProcessLookupError):
                     child.process.kill()

@@ -23,6 +23,7 @@ from service.flow.partition import Intake, PartitionFlow
 from service.flow.slots import Slots
 from service.ops.progress import progress_line
 from service.ops.status import status
+from service.ops.tasks import unfinished
 from service.ops.telemetry import Telemetry
 from service.sink.record import Decoder
 from service.source.leases import Ownership
@@ -32,6 +33,10 @@ log = structlog.get_logger()
 
 FATAL_SECONDS = 8.0
 """What is left for last checkpoints and for releasing the leases when the process ends because it must."""
+LATE_SECONDS = 7.0
+"""After a deadline, for closing receivers and for releases that hang; whatever is left then is a fault of ours."""
+CANCEL_SECONDS = 2.0
+"""For that to end which was cut off. With the two a container that has 60 s to end does so before it is killed."""
 WHOLE = Fraction(1)
 REPORT_SECONDS = 5.0
 """How often the progress line comes; also the time over which the rate is measured."""
@@ -116,8 +121,7 @@ class Worker:
             self._draining = True
             asked = stopped.done()
             log.info("stopping", why="asked to" if asked else "must end")
-            limit = self._settings.shutdown_deadline if asked else FATAL_SECONDS
-            await processor.stop(self._loop.time() + limit)
+            await self._stop(processor, self._settings.shutdown_deadline if asked else FATAL_SECONDS)
             ended = [task for task in (*tasks, reading) if task.done()]
             self._say_progress()
             for task in ended:
@@ -126,7 +130,17 @@ class Worker:
             everything: list[asyncio.Task[Any]] = [stopped, reading, *tasks]
             for each in everything:
                 each.cancel()
-            await asyncio.gather(*everything, return_exceptions=True)
+            # What was cut off may miss this too; the end of the process cancels each task there is by itself.
+            await asyncio.wait([asyncio.gather(*everything, return_exceptions=True)], timeout=CANCEL_SECONDS)
+
+    async def _stop(self, processor: Processor, seconds: float) -> None:
+        """Let it drain and release; what does not end by then, whatever it is, is cut off."""
+        deadline = self._loop.time() + seconds
+        try:
+            async with asyncio.timeout_at(deadline + LATE_SECONDS):
+                await processor.stop(deadline)
+        except TimeoutError:
+            log.error("not everything ended in time; the rest is cut off", unfinished=unfinished())
 
     async def _reach_cosmos(self, stop: asyncio.Event) -> AnySink | None:
         """Open the sink, however long it takes; None when told to stop before."""

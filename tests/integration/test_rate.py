@@ -8,8 +8,6 @@ import pytest
 
 from tests.support.stack import until
 
-pytestmark = pytest.mark.alone
-
 SECONDS = 10
 
 
@@ -24,6 +22,7 @@ def measured(*processes):
     return (sum(map(used, processes)) - before) / (time.monotonic() - began)
 
 
+@pytest.mark.alone
 def test_one_process_takes_exactly_its_rate(make_stack, sluice, preload):
     stack = make_stack()
     preload(stack, 15_000)
@@ -32,6 +31,7 @@ def test_one_process_takes_exactly_its_rate(make_stack, sluice, preload):
     assert abs(measured(process) - 955) < 955 * 0.02
 
 
+@pytest.mark.alone
 def test_two_workers_take_the_rate_of_one_replica_and_are_seen_as_one(make_stack, sluice, preload):
     stack = make_stack()
     preload(stack, 18_000)
@@ -62,7 +62,7 @@ def test_workers_that_drain_are_still_seen(make_stack, sluice, preload):
     until(lambda: (process.status() or {}).get("records", {}).get("received") == 3_000, 60, "taken", process=process)
     process.signal(signal.SIGTERM)
     status = until(
-        lambda: (process.status() or {}).get("draining") and process.status(), 3, "draining", process=process
+        lambda: (process.status() or {}).get("draining") and process.status(), 5, "draining", process=process
     )
     assert (status["not_ready"], status["records"]["received"]) == ("draining", 3_000)
     assert 0 < status["backlog"]["items"] < 3_000
@@ -84,6 +84,7 @@ def test_a_crashed_worker_is_started_again(make_stack, sluice, preload):
     until(lambda: len(process.status()["hosts"]) == 2, 30, "two again", process=process)
 
 
+@pytest.mark.alone
 def test_two_hosts_in_fleet_scope_are_never_above_n_and_at_it_one_renewal_after_the_last_move(
     make_stack, sluice, preload
 ):
@@ -131,5 +132,5 @@ def test_sighup_takes_the_new_rate_from_the_file(make_stack, sluice, preload):
     until(lambda: used(process) > 200, 60, "under way", process=process)
     stack.env_file.write_text(stack.env_file.read_text().replace("RATELIMIT=100", "RATELIMIT=2000"))
     process.signal(signal.SIGHUP)
-    until(lambda: process.status()["rate_limit"] == 2000, 10, "the new rate", process=process)
-    until(lambda: used(process) > 4000, 20, "faster", process=process)
+    until(lambda: process.status()["rate_limit"] == 2000, 30, "the new rate", process=process)
+    until(lambda: used(process) > 4000, 60, "faster", process=process)

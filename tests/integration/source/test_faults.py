@@ -4,10 +4,12 @@ import asyncio
 import base64
 import gc
 import time
+from functools import partial
 from random import Random
 
 import pytest
 import structlog
+from azure.eventhub._pyamqp.aio._transport_async import AsyncTransportMixin
 
 from service.errors import Retry, SetupFault
 from service.local.azurite import free_port
@@ -51,6 +53,27 @@ async def test_a_wrong_key_and_a_wrong_name_are_set_up_faults():
             await nameless.describe()
         for client in (wrong, nameless):
             await client.close()
+
+
+async def test_a_call_that_is_cancelled_just_as_its_answer_comes_is_cancelled(monkeypatch):
+    # The SDK reads through `asyncio.wait_for`, which on Python 3.11 then gives the answer and forgets the cancelling.
+    read = AsyncTransportMixin.read
+
+    async def read_and_cancel(self, **options):
+        frame = await read(self, **options)
+        asking.cancel()
+        return frame
+
+    async with hub_server() as server:
+        client = _hub(server.connection_string())
+        monkeypatch.setattr(AsyncTransportMixin, "read", read_and_cancel)
+        for ask in (client.describe, partial(client.describe_partition, "0")):
+            asking = asyncio.create_task(ask())
+            with pytest.raises(asyncio.CancelledError):
+                await asking
+        monkeypatch.undo()
+        assert (await client.describe()).partitions
+        await client.close()
 
 
 def _blobs(connection_string, container="leases") -> Blobs:
