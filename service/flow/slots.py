@@ -8,6 +8,7 @@ import asyncio
 from collections import deque
 from dataclasses import dataclass
 from fractions import Fraction
+from math import floor
 
 PERIODS_PER_SECOND = 10
 """From 10 records/s up a tenth of the rate is given every 100 ms; below, the whole rate every second."""
@@ -20,12 +21,13 @@ Rate = Fraction | int | None
 class SlotClock:
     """How many slots are free at a time. Periods are counted from `now`; remainders are carried, never rounded up."""
 
-    def __init__(self, rate: Fraction, now: float) -> None:
+    def __init__(self, rate: Fraction, now: float, *, begins: float | None = None, free: int = 0) -> None:
+        """`begins`: when its first period does, if not now; until then only these `free` slots are there."""
         self.rate = rate
-        self.free = 0
+        self.free = free
         self.given = 0
         self.unused = 0
-        self._origin = now
+        self._origin = now if begins is None else begins
         per_second = PERIODS_PER_SECOND if rate >= PERIODS_PER_SECOND else 1
         self.period_seconds = 1 / per_second
         self._per_period = rate / per_second
@@ -34,7 +36,7 @@ class SlotClock:
 
     def advance(self, now: float, *, waited_for: bool) -> None:
         """Move to `now`. `waited_for`: somebody waited since the last call, so the periods between are owed."""
-        period = int((now - self._origin) / self.period_seconds + 1e-6)  # 1e-6: a tick due now is not a tick too early
+        period = floor((now - self._origin) / self.period_seconds + 1e-6)  # 1e-6: a tick due now is not too early
         missed = period - self._period
         if missed <= 0:
             return
@@ -51,6 +53,12 @@ class SlotClock:
         taken = min(wanted, self.free)
         self.free -= taken
         return taken
+
+    def changed_to(self, rate: Fraction, now: float) -> "SlotClock":
+        """The clock of another rate. It begins when the present period ends: what this one gave counts in full."""
+        if not self.rate and self._period >= 0:
+            return SlotClock(rate, now)
+        return SlotClock(rate, now, begins=self.next_tick(), free=self.free)
 
     def next_tick(self) -> float:
         """When the next period begins."""
@@ -86,13 +94,15 @@ class Slots:
         self._unused_before = 0
 
     def set_rate(self, rate: Rate) -> None:
-        """Change the rate from now on. Who waits goes on waiting, by the new rate."""
+        """Change the rate from the next period on. Who waits goes on waiting, by the new rate."""
         if (rate or 0) == self._clock.rate and self._unlimited == (rate is None):
             return
-        self._unlimited = rate is None
+        now = self._loop.time()
+        self._clock.advance(now, waited_for=bool(self._waiting))
         self._given_before += self._clock.given
-        self._unused_before += self._clock.unused + self._clock.free
-        self._clock = SlotClock(Fraction(rate or 0), self._loop.time())
+        self._unused_before += self._clock.unused
+        self._clock = self._clock.changed_to(Fraction(rate or 0), now)
+        self._unlimited = rate is None
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

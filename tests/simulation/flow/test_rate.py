@@ -117,3 +117,45 @@ def test_a_change_of_rate_holds_from_the_next_period_on():
         assert abs(meter.between(6, 15) - 900) <= 10
 
     simulate(main, seed=5)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_changes_of_rate_never_add_up_to_a_burst(seed):
+    async def main():
+        random = asyncio.get_running_loop().random
+        slots = Slots(1000)
+        meter = Meter()
+        rates = []  # by hundredths of a second
+
+        async def change():
+            while True:
+                rate = random.choice((0, 5, 37, 100, 333, 1000))
+                slots.set_rate(rate)
+                pause = random.choice((1, 3, 20, 150))
+                rates.extend([rate] * pause)
+                await asyncio.sleep(pause / 100)
+
+        await for_a_while(20, *(greedy(slots, meter) for _ in range(2)), change())
+        for first in range(20):
+            for last in range(first + 1, 21):
+                allowed = sum(rates[first * 100 : last * 100]) / 100
+                # A period has the rate of its beginning: what changes within it evens out, but not at once.
+                assert meter.between(first, last) <= allowed + 400
+
+    simulate(main, seed=seed)
+
+
+def test_a_share_that_goes_back_and_forth_loses_next_to_nothing():
+    async def main():
+        slots = Slots(1000)
+        meter = Meter()
+
+        async def change():
+            for turn in range(100):
+                slots.set_rate((500, 1000)[turn % 2])
+                await asyncio.sleep(0.2)
+
+        await for_a_while(20, *(greedy(slots, meter) for _ in range(2)), change())
+        assert abs(meter.between(0, 20) - 15_000) <= 200
+
+    simulate(main, seed=1)
