@@ -11,9 +11,10 @@ another the range was used up by whole seconds, and what it accepted meanwhile i
 from typing import Final
 
 # How a range is probed once its rate is known: this much faster each second without a refusal, doubling up to the cap.
-# A rate that rose (another client went away, throughput was raised) is so found again within seconds.
+# A rate that rose (another client went away, throughput was raised) is so found again within seconds: twenty times as
+# much in twelve of them.
 _PROBE_FIRST: Final = 0.01
-_PROBE_MOST: Final = 0.08
+_PROBE_MOST: Final = 0.5
 _MOST_RU: Final = 1e9
 # Less time between two renewals says little about the rate. In more time than this the range was not used up all along.
 _MEASURE_SECONDS: Final = 0.9
@@ -40,6 +41,7 @@ class Pace:
 
     __slots__ = (
         "_accepted",
+        "_before_probe",
         "_mark",
         "_probe",
         "_probed_at",
@@ -64,6 +66,8 @@ class Pace:
         """When the range has something to spend again; until then answers to what was sent before come in."""
         self._probe = _PROBE_FIRST
         self._probed_at = now
+        self._before_probe = 0.0
+        """The rate that the last probe went up from; 0 when there was none since the last refusal."""
         self._slowed_at = now
         self._tokens = 0.0
         self._tokens_at = now
@@ -106,6 +110,9 @@ class Pace:
         again_at = now + wait_seconds
         elapsed = again_at - self._mark
         self._probe, self._probed_at = _PROBE_FIRST, again_at
+        if self.rate is not None and self._before_probe:
+            # The last probe went too far, perhaps by half; what was there before it was accepted for a second.
+            self.rate, self._before_probe = self._before_probe, 0.0
         if self.rate is None:
             # What went before was not counted against any rate. Perhaps it was not used up in the first second, so this
             # may be too much: the next measure tells.
@@ -137,6 +144,7 @@ class Pace:
         if self.rate is None:
             return
         while now - self._probed_at >= 1.0:
+            self._before_probe = self.rate
             self.rate = min(_MOST_RU, self.rate * (1 + self._probe))
             self._probe = min(_PROBE_MOST, self._probe * 2)
             self._probed_at += 1.0

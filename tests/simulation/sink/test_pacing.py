@@ -43,21 +43,34 @@ def test_at_twice_the_load_few_are_refused_and_nearly_all_that_is_sold_is_used(b
     assert refused < 0.1, used
 
 
-def test_a_rate_that_rises_is_found_again():
+@pytest.mark.parametrize("times", [2, 20])
+@pytest.mark.parametrize("delay", [(0.005, 0.02), (0.05, 0.2)], ids=["near", "far"])
+@pytest.mark.parametrize("bucket", [False, True], ids=["seconds", "bucket"])
+def test_a_rate_that_rises_is_found_again(times, delay, bucket):
+    """Another client went away, or throughput was raised: within 14 s most of it is used, without a flood on the way."""
+    throughput, seconds = 1000.0, 14
+
     async def main():
-        container = MemoryContainer(Random(1), ranges=1, throughput=1000.0)
+        loop = asyncio.get_running_loop()
+        trouble = Trouble(delay_seconds=delay)
+        container = MemoryContainer(Random(1), ranges=1, throughput=throughput, bucket=bucket, trouble=trouble)
         async with running(container) as sink:
             feeder = Feeder(sink)
-            for number in range(8000):
+            for number in range(int(throughput / CHARGE * (8 + 40 * times))):
                 feeder.feed({"id": f"d{number}", "key": f"k{number}"})
             await asyncio.sleep(8)
-            container._budgets[container._map.ids[0]].rate = 2000.0
-            await asyncio.sleep(14)
-            before = sink.statistics().ru
-            await asyncio.sleep(5)
-            return (sink.statistics().ru - before) / 5
+            before = sink.statistics()
+            container._budgets[container._map.ids[0]].rate = throughput * times
+            await asyncio.sleep(seconds)
+            found = sink.statistics()
+            await asyncio.sleep(10)
+            now = sink.statistics()
+            refused = now.retried.get(429, 0) - before.retried.get(429, 0)
+            return (now.ru - found.ru) / 10 / (throughput * times), refused / (now.committed - before.committed)
 
-    assert simulate(main, 1) > 1800
+    used, refused = simulate(main, 1)
+    assert used > 0.9, refused
+    assert refused < 0.1, used
 
 
 @pytest.mark.parametrize("limit", [400.0, 5000.0])
