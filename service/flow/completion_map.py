@@ -41,6 +41,11 @@ class CompletionMap:
     def __len__(self) -> int:
         return sum(end - start for start, end in zip(self.starts, self.ends, strict=True))
 
+    def beyond(self, frontier: int) -> Iterator[int]:
+        """The sequences in the map that are higher than this, in rising order."""
+        for start, end in zip(self.starts, self.ends, strict=True):
+            yield from range(max(start, frontier + 1), end)
+
     @property
     def last(self) -> int:
         """The highest sequence in the map; -1 when it is empty."""

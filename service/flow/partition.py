@@ -1,7 +1,7 @@
 """One partition's way through the flow: from the receiver to the sink, and back as a checkpoint."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -119,11 +119,10 @@ class PartitionFlow:
             worklist = self.worklist
             if worklist.closed:
                 return
-            frontier, done_ahead = worklist.frontier, worklist.done_ahead
-            if (frontier.sequence, done_ahead) == self._written:
+            frontier, (done_ahead, sequences) = worklist.frontier, self._done_ahead()
+            if (frontier.sequence, done_ahead) == self._written:  # at one frontier the set only grows
                 self._checkpointed_at = self._loop.time()
                 return
-            sequences = worklist.done_ahead_sequences() if done_ahead else ()
             hub, partition = self.ownership.hub, self.ownership.partition
             text = completion_map.encode(hub, partition, frontier.sequence, sequences)
             try:
@@ -135,6 +134,14 @@ class PartitionFlow:
                 raise
             self._written = (frontier.sequence, done_ahead)
             self._checkpointed_at = self._loop.time()
+
+    def _done_ahead(self) -> tuple[int, Iterable[int]]:
+        """How many and which are done beyond the frontier: here, and before (be they read again by now or not)."""
+        worklist, frontier = self.worklist, self.worklist.frontier.sequence
+        if self._done_before_until > frontier:
+            both = {*worklist.done_ahead_sequences(), *self._done_before.beyond(frontier)}
+            return len(both), both
+        return worklist.done_ahead, worklist.done_ahead_sequences() if worklist.done_ahead else ()
 
     async def close(self, reason: CloseReason, deadline: float) -> None:
         """Drain and checkpoint where the partition is still ours; else forget everything at once."""

@@ -1,18 +1,21 @@
 """A stack, consumers as real processes, and somebody who looks at their checkpoints all the time."""
 
 import asyncio
+import json
 import os
 import signal
+from datetime import UTC, datetime
 from random import Random
 
 from service import options
 from service.config import load
 from service.flow import completion_map
 from service.flow.completion_map import UnreadableMap
+from service.local.cosmos.write_log import Write
 from service.source.connect import connect_blobs, connect_hub
 from service.source.events import Hub
 from service.source.leases import Checkpoint
-from tests.chaos.stream import Stream
+from tests.chaos.stream import Change, Stream
 from tests.support.stack import Process, RunningStack
 
 LOOK_SECONDS = 3.0
@@ -110,7 +113,9 @@ class Watch:
         self.looks = 0
         self.covered = 0
         self._checked: dict[str, set[int]] = {str(each): set() for each in range(stream.partitions)}
-        self._least: dict[str, object] = {}
+        self._least: dict[str, Change] = {}
+        """By document: the last change that a checkpoint covers."""
+        self._covered: dict[int, tuple[str, int, datetime, int]] = {}
 
     def close(self) -> None:
         self._runner.run(self._store.close())
@@ -129,13 +134,24 @@ class Watch:
             self._cover(partition, checkpoint)
         # What is stored now is at least what was promised a moment ago.
         stored = {each["id"]: each["number"] for each in self._stack.documents()}
-        broken = [self._stream.broken_promise(change, stored.get(name)) for name, change in self._least.items()]
-        assert not any(broken), [each for each in broken if each][:20]
+        broken = [
+            f"{what}; {self._history(change)}"
+            for name, change in self._least.items()
+            if (what := self._stream.broken_promise(change, stored.get(name)))
+        ]
+        assert not broken, "\n".join(broken[:20])
         self.looks += 1
 
     def done(self) -> bool:
         """Whether every event is checkpointed."""
         return all(self.frontiers.get(str(each), -1) == len(its) - 1 for each, its in enumerate(self._stream.sent))
+
+    def _history(self, change: Change) -> str:
+        """What is known about a change that went wrong: where it is, when it was covered, what was written when."""
+        partition, sequence, when, frontier = self._covered[change.number]
+        writes = self._stack.call(lambda: self._stack.container.write_log.of(change.id))[-12:]
+        numbers = [f"{write.operation} {write.status} {_number(write)}" for write in writes]
+        return f"{partition}/{sequence} covered at {when:%H:%M:%S.%f} with frontier {frontier}; last writes {numbers}"
 
     def _cover(self, partition: str, checkpoint: Checkpoint) -> None:
         try:
@@ -149,6 +165,7 @@ class Watch:
             checked.add(sequence)
             self.covered += 1
             for change in changes:
+                self._covered[change.number] = partition, sequence, datetime.now(UTC), checkpoint.sequence
                 least = self._least.get(change.id)
                 if least is None or least.number < change.number:
                     self._least[change.id] = change
@@ -173,3 +190,7 @@ class Watch:
             if stored is not None and stored.checkpoint is not None:
                 found[partition] = stored.checkpoint
         return found
+
+
+def _number(write: Write) -> int | None:
+    return json.loads(write.body)["number"] if write.body else None

@@ -105,6 +105,11 @@ class World:
         passed += [n for n in range(checkpoint.sequence + 1, known.last + 1) if n in known]
         for sequence in passed:
             self._must_be_durable(partition, sequence)
+        before_known = self.done.get(partition, completion_map.EMPTY)
+        forgotten = [
+            n for n in range(checkpoint.sequence + 1, before_known.last + 1) if n in before_known and n not in known
+        ]
+        assert not forgotten, f"{partition}: {forgotten} were known to be done, and are not any more"
         self.durable[partition] = checkpoint.sequence
         self.done[partition] = known
 

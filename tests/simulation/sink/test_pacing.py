@@ -47,11 +47,10 @@ def test_at_twice_the_load_few_are_refused_and_nearly_all_that_is_sold_is_used(b
 @pytest.mark.parametrize("delay", [(0.005, 0.02), (0.05, 0.2)], ids=["near", "far"])
 @pytest.mark.parametrize("bucket", [False, True], ids=["seconds", "bucket"])
 def test_a_rate_that_rises_is_found_again(times, delay, bucket):
-    """Another client went away, or throughput was raised: within 14 s most of it is used, without a flood on the way."""
+    """Another client went away, or throughput was raised: within 14 s most of it is used, and nothing is flooded."""
     throughput, seconds = 1000.0, 14
 
     async def main():
-        loop = asyncio.get_running_loop()
         trouble = Trouble(delay_seconds=delay)
         container = MemoryContainer(Random(1), ranges=1, throughput=throughput, bucket=bucket, trouble=trouble)
         async with running(container) as sink:

@@ -137,6 +137,27 @@ async def test_a_restart_redoes_only_what_was_not_completed(make_flow, sink, eve
     assert flow.worklist.frontier.sequence == 3
 
 
+async def test_what_was_done_ahead_is_not_forgotten_before_it_is_read_again(make_flow, sink, event, ownership, written):
+    """A partition may move on after a moment, long before all that its last owner had completed has come by."""
+    ahead = completion_map.encode(ownership.hub, ownership.partition, 0, [2, 3, 7, 8])
+    flow = make_flow(start=Checkpoint(0, "0", ahead))
+    await flow.events([event(sequence) for sequence in (1, 2, 3, 4)])
+    sink.settle(1)
+    await flow.checkpoint()
+    known = completion_map.decode(ownership.hub, ownership.partition, 0, written[-1].done_ahead)
+    assert [sequence for sequence in range(10) if sequence in known] == [2, 3, 4, 7, 8]
+    await flow.checkpoint()
+    assert len(written) == 1
+    await flow.events([event(sequence) for sequence in (5, 6, 7, 8, 9)])
+    sink.settle(0, 2)
+    await flow.checkpoint()
+    known = completion_map.decode(ownership.hub, ownership.partition, 5, written[-1].done_ahead)
+    assert [sequence for sequence in range(10) if sequence in known] == [7, 8]
+    sink.settle(3, 4)
+    await flow.checkpoint()
+    assert (written[-1].sequence, written[-1].done_ahead) == (9, None)
+
+
 async def test_an_unreadable_map_costs_a_redo_and_nothing_else(make_flow, sink, event):
     flow = make_flow(start=Checkpoint(0, "0", "1.rubbish"))
     await flow.events([event(1), event(2)])
