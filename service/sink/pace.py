@@ -109,9 +109,11 @@ class Pace:
         """The range said: too fast, come again after `wait_seconds`."""
         again_at = now + wait_seconds
         elapsed = again_at - self._mark
-        self._probe, self._probed_at = _PROBE_FIRST, again_at
+        step, self._probe, self._probed_at = self._probe, _PROBE_FIRST, again_at
         if self.rate is not None and self._before_probe:
-            # The last probe went too far, perhaps by half; what was there before it was accepted for a second.
+            # The last probe went too far, perhaps by half. What was there before it was accepted for a second; what
+            # lies between the two is looked for in smaller steps.
+            self._probe = max(_PROBE_FIRST, step / 8)
             self.rate, self._before_probe = self._before_probe, 0.0
         if self.rate is None:
             # What went before was not counted against any rate. Perhaps it was not used up in the first second, so this
