@@ -75,12 +75,13 @@ async def main(settings):
     client = connect_hub(HubAddress(settings["hub"], connection_string=settings["hub_string"]), ReceiverOptions())
     blobs = connect_blobs(settings["container"], connection_string=settings["blob_string"])
     seconds = settings["lease_seconds"]
-    store = BlobLeases(blobs, seconds) if settings["mode"] == "lease" else BlobOwnership(blobs, seconds)
+    shared = settings["mode"] == "ownership"
+    store = BlobOwnership(blobs, seconds) if shared else BlobLeases(blobs, seconds)
     processor = Processor(
         client,
         store,
         Handler,
-        ProcessorOptions(lease_seconds=seconds, renew_seconds=settings["renew_seconds"]),
+        ProcessorOptions(lease_seconds=seconds, renew_seconds=settings["renew_seconds"], as_the_sdks=shared),
         host=settings["host"],
         namespace=client.namespace,
         hub_name=settings["hub"],
