@@ -1,7 +1,7 @@
 """The hash of a document: the same for the text that was sent and for what Cosmos gives back of it. Pure.
 
 Left out are the stamp and what Cosmos adds. Members are sorted, and numbers are doubles, since Cosmos has no others:
-1, 1.0 and 1e0 are one number, and integers beyond 2^53 are the double nearest to them.
+1, 1.0 and 1e0 are one number, and integers from 2^53 on are the double nearest to them.
 """
 
 import hashlib
@@ -26,9 +26,9 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - any JSON
     if kind is str or value is None or kind is bool:
         return value
     if kind is int:
-        return value if -_EXACT <= value <= _EXACT else float(value)
+        return value if -_EXACT < value < _EXACT else float(value)
     if kind is float:
-        return int(value) if value.is_integer() and abs(value) <= _EXACT else value
+        return int(value) if value.is_integer() and abs(value) < _EXACT else value
     if kind is dict:
         return {name: _plain(each) for name, each in value.items()}
     if kind is list:

@@ -177,6 +177,8 @@ class Pump:
                 await handler.close(reason, deadline)
         except TimeoutError:
             self._log.warning("the partition did not close in time; what was not checkpointed is read again")
+        except (Retry, SetupFault, LeaseLost) as error:
+            self._log.warning("the last checkpoint was not written; what it had added is read again", why=str(error))
         except Exception:  # noqa: BLE001 - as above
             self._log.exception("closing the partition failed; what was not checkpointed is read again")
 

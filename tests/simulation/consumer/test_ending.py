@@ -1,4 +1,4 @@
-"""A part that misses being cancelled, as a library may: the worker ends all the same."""
+"""SIGTERM while something does not do its part: the worker ends all the same, in time and with a word about it."""
 
 import asyncio
 
@@ -46,3 +46,22 @@ def test_a_call_that_misses_being_cancelled_does_not_keep_the_worker(seed):
         assert any("DeafClient.describe" in each for each in said)
 
     simulate(main, seed, seconds=2000)
+
+
+def test_storage_that_is_away_at_the_end_is_a_sentence_and_no_traceback():
+    async def main():
+        world = World(2, lease_duration=15.0, lease_renew=5.0, shutdown_deadline=20.0, document_body="array")
+        host = Host(world, "host")
+        await asyncio.sleep(10)
+        host.weather.fault_before = 1.0
+        for partition in world.hub.partitions:
+            for _ in range(50):
+                world.publish(partition, 20, poison=0.0)
+        await asyncio.sleep(2)
+        with capture_logs() as logs:
+            await host.end()
+        assert [entry["event"] for entry in logs if "exc_info" in entry] == []
+        said = [entry["why"] for entry in logs if "the last checkpoint was not written" in entry["event"]]
+        assert said == ["storage cannot be reached"] * 2
+
+    simulate(main, 1, seconds=2000)
