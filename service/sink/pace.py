@@ -31,6 +31,7 @@ _SAFETY: Final = 0.995
 _LEARNING: Final = 0.2
 # A batch may cost this many seconds of a range's rate: small enough that a second holds about ten of them.
 _BATCH_SECONDS: Final = 0.1
+_LOOK_SECONDS: Final = 1.0
 # What may be spent at once after a pause, in seconds of the rate. A process that was held up for a moment can make
 # good for it within the service's second; much more would be refused when the pause lay across two of them.
 _BURST_SECONDS: Final = 0.25
@@ -74,13 +75,13 @@ class Pace:
         self._used = False
 
     def wait_seconds(self, now: float) -> float:
-        """How long until the next batch may go."""
+        """How long until the next batch may go, or until it is worth asking again: the rate may rise meanwhile."""
         if self.rate is None:
             return 0.0
         if self._renewal is not None and now >= self._renewal:
             self._measure(self.rate, self._renewal)
         self._refill(now)
-        return max(0.0, -self._tokens / self.rate)
+        return min(_LOOK_SECONDS, max(0.0, -self._tokens / self.rate))
 
     def batch_limit(self, most: int) -> int:
         """How many operations a batch may have, so that it fits into the rate."""
@@ -115,7 +116,9 @@ class Pace:
             # lies between the two is looked for in smaller steps.
             self._probe = max(_PROBE_FIRST, step / 8)
             self.rate, self._before_probe = self._before_probe, 0.0
-        if self.rate is None:
+        if self.rate is None and not self._accepted:
+            self._mark = again_at  # nothing is known of it yet, but that it is not now
+        elif self.rate is None:
             # What went before was not counted against any rate. Perhaps it was not used up in the first second, so this
             # may be too much: the next measure tells.
             self._take_rate(self._accepted / max(1.0, elapsed) * _SAFETY, again_at)

@@ -48,6 +48,18 @@ def test_told_to_pause_it_waits_and_recovers(make_stack, sluice, preload):
     until(lambda: committed(process) == 20_000, 60, "recovered", process=process)
 
 
+def test_a_range_that_refused_all_it_was_sent_is_used_at_once_when_it_may_be(make_stack, sluice, preload):
+    """Nothing was accepted, so nothing is known of its rate; and nothing more comes that would make the sink look."""
+    stack = make_stack(physical_partitions=1)
+    (only,) = stack.call(lambda: [each.id for each in stack.container.ranges.ranges])
+    stack.call(stack.container.throttle_range, only)
+    preload(stack, 250)
+    process = sluice("run", "--env-file", str(stack.env_file))
+    until(lambda: process.records().get("retried", 0) > 100, 60, "throttled", process=process)
+    stack.call(lambda: stack.container.throttle_range(only, on=False))
+    until(lambda: committed(process) == 250, 20, "all committed", process=process)
+
+
 def test_one_stuck_record_holds_the_frontier_and_nothing_else(make_stack, sluice, preload):
     stack = make_stack(partitions=2)
     stuck = "doc-00000100"

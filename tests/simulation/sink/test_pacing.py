@@ -72,6 +72,24 @@ def test_a_rate_that_rises_is_found_again(times, delay, bucket):
     assert refused < 0.1, used
 
 
+def test_a_range_that_refused_nearly_everything_at_first_is_not_left_waiting():
+    """Another client had it all, say. Nothing new comes in that would make the sink look again."""
+
+    async def main():
+        container = MemoryContainer(Random(1), ranges=1, throughput=0.001)
+        async with running(container) as sink:
+            feeder = Feeder(sink)
+            for number in range(250):
+                feeder.feed({"id": f"d{number}", "key": f"k{number}"})
+            await asyncio.sleep(5)
+            assert sink.statistics().retried[429] > 0
+            container._budgets[container._map.ids[0]].rate = 10_000.0
+            await asyncio.sleep(25)
+            return sink.statistics().committed
+
+    assert simulate(main, 1) == 250
+
+
 @pytest.mark.parametrize("limit", [400.0, 5000.0])
 def test_the_ru_limit_holds_within_3_percent_in_every_10_seconds(limit):
     """A full batch costs 600 here: at 400 RU/s more than a second."""

@@ -61,3 +61,26 @@ def test_concurrency_rises_while_it_is_used_and_halves_once_for_each_refusal():
     for second in range(11, 30):
         concurrency.refused(float(second))
     assert concurrency.limit == 1
+
+
+def test_a_range_that_refused_all_it_was_ever_sent_has_no_rate_yet():
+    pace = Pace(0.0)
+    for second in range(5):
+        pace.settle(pace.spend(100, float(second)), 0.0, 0)
+        pace.refused(second + 0.01, 1.0)
+    assert pace.rate is None
+    pace.settle(pace.spend(100, 6.0), 700.0, 100)
+    assert pace.wait_seconds(6.1) == 0.0
+
+
+def test_a_large_debt_is_paid_by_a_rate_that_rises():
+    pace = Pace(0.0)
+    pace.settle(pace.spend(1, 0.0), 1.0, 1)
+    pace.refused(0.5, 0.5)
+    assert pace.rate == 1.0
+    now = 1.0
+    pace.settle(pace.spend(1, now), 700.0, 1)
+    while (wait := pace.wait_seconds(now)) > 1e-6:
+        assert wait <= 1.0
+        now += wait
+    assert now < 30
