@@ -31,6 +31,7 @@ _SAFETY: Final = 0.995
 _LEARNING: Final = 0.2
 # A batch may cost this many seconds of a range's rate: small enough that a second holds about ten of them.
 _BATCH_SECONDS: Final = 0.1
+# A wait is looked at again at least this often: the rate rises every second, and a debt is paid the sooner.
 _LOOK_SECONDS: Final = 1.0
 # What may be spent at once after a pause, in seconds of the rate. A process that was held up for a moment can make
 # good for it within the service's second; much more would be refused when the pause lay across two of them.
